@@ -126,7 +126,7 @@ def _row(folder: Path, data: str, system: str, score: Score, exact: Score, sqnr:
 
 
 def broken(rows: Sequence[Row]) -> list[str]:
-    """What the rows of one data set do not keep of the bounds, as sentences."""
+    """Sentences, one for each bound that the rows of one data set break."""
     by = {row.system: row for row in rows}
     exact, ort, mica = by[FLOAT], by[ORT], by[MICA]
     assert ort.sqnr_db is not None

@@ -80,7 +80,7 @@ def _item(name: str, text: str) -> str:
 
 
 def _spelled(action: argparse.Action) -> str:
-    """`-o FILE, --output FILE`, or the name of what has no dashes. Not argparse's own: each Python spells it in another way."""
+    """`-o FILE, --output FILE`, or the name of an argument without dashes. argparse's own text varies."""
     choices = "" if action.choices is None else "{" + ",".join(map(str, action.choices)) + "}"
     name = str(action.metavar or choices or (action.dest.upper() if action.option_strings else action.dest))
     name += f" [{name} ...]" * (action.nargs == "+" and bool(action.option_strings))

@@ -1,11 +1,11 @@
-"""What a change does to the files that `mica pack` writes: the same models, packed by another revision and by this tree.
+"""Effect of a change on the files of `mica pack`: the same models, packed by another revision and by this tree.
 
     scripts/compare_bytes main             the digits, and the models of ../shared/models: some minutes
     scripts/compare_bytes 1d31bd5 kws ad   some of them
 
-The other revision is checked out beside, with an engine of its own, and runs in this environment's Python. Both files
-then go through both engines, with the same 16 inputs. The exit code is 1 where one engine gives two answers for one file,
-or fails; bytes may differ, as long as the commit says why, and are told with what it did to the answers.
+The other revision is checked out into a folder of its own, with its own engine, and runs in this environment's Python.
+Both files then go through both engines, with the same 16 inputs. The exit code is 1 if one engine fails, or gives two
+answers for one file. Bytes may differ if the commit says why; the command reports them, and how far the answers differ.
 """
 
 import argparse
@@ -106,7 +106,7 @@ def answers(tree: Path, file: Path, inputs: Path, folder: Path) -> Answers:
 
 
 def difference(a: Answers, b: Answers) -> str:
-    """How far integers are apart, "" where they are not."""
+    """Text about the largest difference between two sets of integers; "" if they are equal."""
     gaps = np.concatenate([np.abs(a[key].astype(np.int64) - b[key].astype(np.int64)).reshape(-1) for key in a])
     return f"{np.count_nonzero(gaps):,} of {gaps.size:,} values, by {gaps.max()} at most" if gaps.any() else ""
 

@@ -1,4 +1,4 @@
-"""Writes host_tools/mica_fleet/FLEETS.md and its pictures: what 10 to 1,000,000 simulated boards do (fleet_sim.py and the real Rollout).
+"""Writes host_tools/mica_fleet/FLEETS.md and its pictures: 10 to 1,000,000 boards, by fleet_sim.py and the real Rollout.
 
 To be run, and its results committed, when the dispatcher, the rollout or what they are assumed to cost changes. The pictures are drawn from the
 page's tables. --most N leaves rows of more boards as they stand on the page. With --check nothing is written: the rows that take no more than moments have to be

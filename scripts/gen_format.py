@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Write what derives from the format (`host_tools/mica/format/schema.py`) and from the kernels (`host_tools/mica/kernels`).
+"""Write the files that derive from the format (`host_tools/mica/format/schema.py`) and the kernels
+(`host_tools/mica/kernels`).
 
 Whole files, in the table FILES: the C header, the lists of kernels in C and on the board. And in files that are written by hand
 the parts between the markers `gen:NAME` and `end`, in the table PARTS.
@@ -298,7 +299,7 @@ def with_parts(file: str, text: str, parts: dict[str, list[str]]) -> str:
 
 
 def generated() -> dict[str, str]:
-    """What every file should be, by its path from the project's root."""
+    """Expected text of every generated file, by its path from the project's root."""
     texts = {file: make() for file, make in FILES.items()}
     return texts | {file: with_parts(file, (ROOT / file).read_text(), make()) for file, make in PARTS.items()}
 

@@ -1,4 +1,4 @@
-"""Writes host_tools/PICTURES.md and report.png: what mica draws in a terminal and in a browser, of the digits, as it is.
+"""Writes host_tools/PICTURES.md and report.png: mica's pictures of the digits, in a terminal and in a browser.
 
 To be run, and its results committed, when one of them changes. The digits are packed, measured on the virtual Pico, and given to a fleet
 of three boards on this computer. With --check nothing is written: what packing and `fit` say has to stand there as it is today.
@@ -38,7 +38,7 @@ def words(command: str) -> list[str]:
 
 
 def output(command: str, folder: Path) -> str:
-    """What a command prints on stdout."""
+    """Return the text that a command prints on stdout."""
     return subprocess.run(words(command), cwd=folder, check=True, capture_output=True, text=True).stdout.strip("\n")
 
 

@@ -43,7 +43,7 @@ DEMO = ROOT / "host_tools" / "mica" / "demo"
 
 @dataclass
 class Release:
-    """The folder under construction, and what its manifest says."""
+    """The folder under construction, and the content of its manifest."""
 
     folder: Path
     files: list[dict[str, Any]] = field(default_factory=list)
@@ -69,7 +69,7 @@ def say(text: str) -> None:
 
 
 def wheel(release: Release) -> None:
-    """The sdist, and the wheel made from it, from a copy of what git knows: a build leaves folders behind."""
+    """Make the sdist, and from it the wheel, in a copy of the files that git knows: a build leaves folders behind."""
     with tempfile.TemporaryDirectory() as work:
         source = Path(work) / "src"
         for name in git("ls-files", "-co", "--exclude-standard", "-z").split("\0"):

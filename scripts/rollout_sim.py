@@ -31,7 +31,7 @@ class Push:
 
 @dataclass(frozen=True)
 class Course:
-    """`reached`: seconds at which boards had it, in order. `touched`: boards that were told and there."""
+    """`reached`: seconds at which boards had the model, in order. `touched`: boards that were on and got an order."""
 
     reached: list[float]
     touched: int

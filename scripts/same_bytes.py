@@ -58,7 +58,7 @@ class Setting:
 
 
 def cores() -> list[str]:
-    """Of CORES, those whose kernels this machine can execute."""
+    """Return the part of CORES whose kernels this machine can execute."""
     found = _flags()
     return [core for core, (flag, _) in CORES.items() if flag in found]
 
@@ -90,7 +90,7 @@ def start(name: str, setting: Setting) -> subprocess.Popen[str]:
 
 
 def facts(name: str) -> dict[str, object]:
-    """Hashes of what this process computes, and what it computes with."""
+    """Hashes of this process's results, and the libraries that computed them."""
     from mica.cli.main import main
 
     model, calibration = files(name)
@@ -119,7 +119,7 @@ def facts(name: str) -> dict[str, object]:
 
 
 def functions() -> str:
-    """Of the elementary functions' results."""
+    """Hash of the results of the elementary functions."""
     from mica.reference import functions as f
 
     x = np.random.default_rng(0).normal(0.0, 3.0, 20_000)
@@ -159,7 +159,7 @@ def openblas() -> tuple[str | None, int | None]:
 
 
 def without_effect(setting: Setting, found: dict[str, object]) -> list[str]:
-    """What of a setting the process did not have, as sentences."""
+    """Sentences, one for each part of a setting that had no effect in the process."""
     result = []
     if setting.core and found["core"] not in (None, *CORES[setting.core][1]):
         result.append(f"{setting}: OpenBLAS took the kernels of {found['core']}")

@@ -1,4 +1,4 @@
-"""What tests share: firmware built once, in the project's cache, and boards that run it."""
+"""Fixtures for all tests: firmware built once, in the project's cache, and boards that run it."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""firmware/examples/wake_word.py on the virtual Pico, with a microphone that hears a recording; and whether each sample came to it."""
+"""firmware/examples/wake_word.py on the virtual Pico, with a recording at its microphone; each sample must arrive."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ TELL = "\nprint('end', words.used, Came.crc, Came.n)\nif hasattr(microphone, 'de
 
 @dataclass
 class Heard:
-    """events: (label, ms); problems: what else was said; used: share of the time; samples: how many the model saw, all of them right."""
+    """events: (label, ms); problems: other messages; used: share of the time; samples: those that the model took."""
 
     events: list[tuple[str, int]]
     problems: list[str]
@@ -72,7 +72,7 @@ def hear(
     source: str = DMA,
     slice_ms: int = 10,
 ) -> Heard:
-    """So many seconds of the board's time. A sample that does not come to the model as it was raises AssertionError."""
+    """Run so many seconds of the board's time. Raises AssertionError if a sample does not arrive unchanged."""
     with tempfile.TemporaryDirectory() as folder:
         wav = write_wav(Path(folder) / "sound.wav", sound)
         wired = Sensors({"i2s": sensor_files.i2s(str(wav))})
@@ -90,7 +90,7 @@ def hear(
 
 
 def by_host(packed: Path, sound: np.ndarray, label: str, threshold: float, mean: int) -> list[tuple[str, int]]:
-    """The events that this computer hears, in what the board's microphone gives."""
+    """Events that this computer finds in the sound that the board's microphone gives."""
     late = np.r_[np.zeros(1, np.int16), sound]
     with HostRunner(packed.read_bytes()) as runner:
         settings = detection.Settings(threshold, mean, labels=[label])

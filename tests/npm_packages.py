@@ -13,7 +13,7 @@ SOURCE = Path(__file__).resolve().parent / "npm"
 
 
 def run(script: Path, *args: object) -> str:
-    """What a program prints, run by Node.js where the packages are, with those of its folder; installs the packages. Fails if it fails."""
+    """Install missing packages, run a program with Node.js beside them, and return its output. Fails if it fails."""
     folder = cache_dir() / "npm-tests"
     with locked("npm-tests"):
         lock = folder / "package-lock.json"

@@ -32,7 +32,7 @@ def bad(seed: int) -> bytes:
 
 
 def answer(data: bytes) -> int:
-    """CRC-32 of what the model makes of INPUT, by this computer."""
+    """CRC-32 of the model's output for INPUT, by this computer."""
     loaded = engine.load(data)
     loaded.set_input(0, np.frombuffer(INPUT, np.int8).reshape(1, 8, 8, 1))
     loaded.run()

@@ -1,9 +1,9 @@
-"""The quality line of `mica pack` beside what the packed file gives on a thousand other samples, as a table in Markdown.
+"""The quality line of `mica pack` beside the packed file's quality on a thousand other samples, as a table in Markdown.
 
     python tests/quality_table.py [-o TABLE.md] [PART-OF-A-NAME ...]
 
-Models: the reference models with their eval data, those of `tests/models` with more of the samples that they were trained on, as far
-as there are any, and those of `../shared/trials`, whose calibration data is cut in two.
+Models: the reference models with their eval data; those of `tests/models` with more samples of their training data, if
+there are any; and those of `../shared/trials`, whose calibration data is cut in two.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from pathlib import Path
 
 import numpy as np
 
-from mica.compile import compile_file
+from mica.compile import compile_file, quality
 from mica.data.calibration import load_calibration, samples_for
 from mica.errors import MicaError
 from mica.importer import import_model
-from mica.run import evaluation, quality
+from mica.run import evaluation
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "tests" / "models"))

@@ -12,17 +12,17 @@ from array import array
 from collections import namedtuple
 from time import sleep_ms, ticks_diff, ticks_us
 
-# label: what was heard, None where there is a problem. score: the mean of its last outputs. ms: from the first sample to the end of what was
-# heard. problem: one line, or None.
+# label: the recognised word or sound, None with a problem. score: the mean of its last outputs. ms: time from the first
+# sample to the end of the sound. problem: one line, or None.
 Event: tuple[str | int | None, float, int, str | None] = namedtuple("Event", ("label", "score", "ms", "problem"))
 
 _PATIENCE = 2000  # ms without new samples
-_LOOKED_AT = 16  # samples of a step, by which a microphone is known that gives always the same
+_LOOKED_AT = 16  # samples of a step that are compared, to detect a stuck microphone
 _NOT_HEARD = ("silence", "unknown", "other", "noise")
 
 
 def room(samples: int, block: int) -> array[int]:
-    """So many zeros, whole blocks. They grow where they are; made of bytes, they would be there twice for a moment."""
+    """At least `samples` zeros, in whole blocks. They grow in place: bytes would take twice the memory."""
     data, zeros = array("h"), array("h", bytes(2 * block))
     while len(data) < samples:
         data.extend(zeros)
@@ -30,7 +30,7 @@ def room(samples: int, block: int) -> array[int]:
 
 
 class Ring:
-    """The newest samples of a source. count: how many came so far; at least `samples` of them are kept."""
+    """The newest samples of a source. count: number of samples so far; at least the last `samples` are kept."""
 
     def __init__(self, source: Any, samples: int, bits: int = 16, block: int = 256) -> None:
         if bits not in (16, 32):
@@ -91,7 +91,7 @@ class Ring:
             buffer[first:] = self._data[: n - first]
 
     def still(self, end: int, n: int) -> bool:
-        """Whether some of the n samples before `end`, evenly apart, are all the same."""
+        """Return True if a few of the n samples before `end`, evenly apart, are all the same."""
         one = self._data[(end - 1) % self.size]
         for k in range(1, _LOOKED_AT):
             if self._data[(end - 1 - k * n // _LOOKED_AT) % self.size] != one:
@@ -105,10 +105,11 @@ class Ring:
 
 
 class Listener:
-    """An iterator over what the model hears, for `for` and `async for`; it ends where the source does. Settings are given by name, as threshold=0.8.
+    """An iterator over the events that the model recognises, for `for` and `async for`; it ends when its source does.
 
-    An event comes when the mean of a label's last outputs reaches the threshold, and for the same label again after it has been below.
-    scores: means of the last outputs, one for each label. used: share of the time that runs of the model take, of all so far.
+    Settings are given by name: threshold=0.8. An event comes when the mean of a label's last outputs reaches the
+    threshold. The same label gives another event only after its mean has been below. scores: means of the last outputs,
+    one for each label. used: share of the time so far that runs of the model have taken.
     """
 
     rate: int = 0  # samples a second, where the source does not say so
@@ -173,7 +174,7 @@ class Listener:
         self._least = [own.get(name, 0.7 if own else threshold) for name in self._names]
         self.scores: list[float] = [0.0] * len(self._names)
         self._past = []
-        self._said = None  # label that was told, until it is no longer heard
+        self._said = None  # label of the last event, until its score is below the threshold
         self._last = -self.dead_ms
         # A step is done when its answer is taken, all at once. Until then whatever interrupts it leaves it to be done again.
         self._event = None  # that nobody has been given yet
@@ -188,7 +189,7 @@ class Listener:
         self._last_end = self.ms * rate // 1000
 
     def _usual_step(self):
-        """All that is new of a model that keeps the rows before; of others a quarter of what they take."""
+        """Default step in samples: all new ones if the model keeps earlier rows, else a quarter of its input."""
         m = self.model._m
         for i in range(m.info.n_steps if self._stream else 0):
             if m.step_info(i).kernel in ("log_mel_s8", "pcan_s8", "pcen_s8"):
@@ -207,7 +208,7 @@ class Listener:
         return self._ring.count < self._end
 
     def _problem(self):
-        """Look at what has come before it is used; return whether something is wrong with it, which is an event then."""
+        """Check the newest samples before they are used. Return True if something is wrong; the event then tells it."""
         ring = self._ring
         if ring.count - self._end + self._n > ring.size - ring.block:
             end = ring.count
@@ -237,7 +238,7 @@ class Listener:
             self.model.reset()
 
     def _answer(self):
-        """predict() of samples, without what it looks up each time: a quarter of a millisecond on a Pico."""
+        """Scores of the samples, as predict() gives them, without its look-ups of 250 microseconds on a Pico."""
         model = self.model
         if model._groups:
             return model.predict([self._fill])[self._place]
@@ -260,8 +261,8 @@ class Listener:
             self._whole = self._took <= self.slice_us
 
     async def _arun(self):
-        """The same so that others can run, who are not counted: in slices, which cost more, where a run takes longer than one. The first run
-        learns how to slice; where the second is short enough, the third is whole for a try."""
+        """Run the model in slices, so that other tasks can run; their time does not count. Slices cost more, so a run
+        shorter than one is not cut. The first run learns the slices; if the second is short, the third is whole."""
         import asyncio
 
         if self._whole or (self._runs == 2 and self._took < 2 * self.slice_us):

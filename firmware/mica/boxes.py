@@ -73,7 +73,7 @@ def _candidate(columns, k, score, c, unit):
 
 
 def _overlap(a, b, limit):
-    """Whether a and b have more than limit / 1024 of what both cover in common."""
+    """Return True if a and b share more than limit / 1024 of the area that they cover together."""
     w = min(a[5], b[5]) - max(a[3], b[3])
     h = min(a[6], b[6]) - max(a[4], b[4])
     if w <= 0 or h <= 0:

@@ -1,4 +1,4 @@
-"""Cameras for m.see(): frame() takes a picture and returns what see() is given, m.see(*camera.frame()).
+"""Cameras for m.see(): frame() takes a picture and returns the arguments of see(): m.see(*camera.frame()).
 
 The camera's own driver sets it up. JPEG is refused: choose grey or RGB565, and a size little larger than the model's picture.
 What bytes cannot show, two bytes the wrong way round or blue for red, is for you to look at: host_tools/docs/sound.md says what it costs.
@@ -14,7 +14,7 @@ def _format(n, width, height, words):
 
 
 class OpenMV:
-    """A camera of OpenMV's firmware: csi.CSI(), or the older module sensor itself. words: what two bytes a pixel are."""
+    """A camera of OpenMV's firmware: csi.CSI(), or the older module sensor itself. words: format of two-byte pixels."""
 
     def __init__(self, camera: Any, words: str = "rgb565le") -> None:
         self._camera = camera

@@ -66,7 +66,7 @@ def group(op: str) -> str | None:
 
 
 def match(pattern: str, text: str) -> bool:
-    """Whether the pattern is all of the text; * stands for any characters, ? for one."""
+    """Return True if the pattern matches the whole text; * stands for any characters, ? for one."""
     p = t = 0
     star = back = -1
     while t < len(text):
@@ -114,7 +114,7 @@ def select(model: Model, which: Which) -> list[Layer]:
 
 
 class _Hooked:
-    """A step with a hook round it. It can still be run in ranges of rows, unless somebody else does the work."""
+    """A step with a hook around it. It can still run in ranges of rows, unless `around` replaces it."""
 
     def __init__(self, step, layer, hook):
         self._step = step
@@ -142,7 +142,7 @@ class _Hooked:
 
 
 class Hook:
-    """What Model.hook returns. `layers`: the layers it is on."""
+    """The object that Model.hook returns. `layers`: the layers that it is attached to."""
 
     def __init__(
         self,
@@ -258,7 +258,7 @@ class timing(Hook):
 
 
 class tap(Hook):
-    """Copy what layers write, before later layers use its place again. tap[name or index]: bytes, of the last run."""
+    """Copy the outputs of layers before later layers reuse their memory. tap[name or index]: bytes, of the last run."""
 
     def __init__(self, model: Model, which: Which = "*") -> None:
         self._seen = {}
@@ -316,7 +316,7 @@ def replace(model: Model, which: Which, f: Callable[[Layer], object]) -> Hook:
 
 
 class fault(Hook):
-    """Let layers fail, to see what notices. `count`: how often they did.
+    """Make layers fail, to test what notices it. `count`: number of failures.
 
     `what` is an exception to raise, a function to call with the layer, or a number of bits to flip in its output, the
     same ones for the same `seed`. `every`: in every n-th run of the layer.

@@ -41,7 +41,7 @@ def arch() -> str:
 
 
 def line(error: Exception) -> str:
-    """Return one line: what is missing, and the command that brings it."""
+    """Return one line that names the missing part and the command that installs it."""
     name = arch()
     if not name:
         return "mica: no engine in this firmware, and " + _NONE

@@ -23,11 +23,11 @@ class Layer:
 
     @property
     def rows(self) -> tuple[int, int] | None:
-        """Of a layer in a strip (begin, end), the rows that are being made, or were last; None of any other."""
+        """Rows (begin, end) of a layer in a strip that are computed now, or were last; None for any other layer."""
         return self._m.rows(self._ids[1][0])[1:] if self._strip else None
 
     def input(self, i: int = 0) -> memoryview:
-        """Return what input i holds at this moment, a read-only memoryview; right before the layer runs it is what it reads."""
+        """Return the present content of input i, a read-only memoryview: right before the layer runs, its input."""
         if self._strip:
             from mica.operators import Step
             from mica.strips import read

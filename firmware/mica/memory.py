@@ -1,4 +1,4 @@
-"""What to do about a MemoryError of a model. Imported where one was raised."""
+"""Advice after a MemoryError of a model. Imported only after such an error."""
 
 import gc
 
@@ -41,7 +41,7 @@ def _window():
 
 
 def explained(error: MemoryError, copy: int = 0) -> MemoryError:
-    """Return the MemoryError with what is free, and the advice that helps here. copy: bytes of the file that lie in RAM."""
+    """Return the MemoryError with the free memory and advice that helps here. copy: bytes of the file in RAM."""
     text = str(error)
     asked, piece = _asked(text), largest()
     free, used = gc.mem_free(), gc.mem_alloc()

@@ -86,7 +86,7 @@ def _place(name, names):
     try:
         return names.index(name)
     except ValueError:
-        raise KeyError(f"no {name!r} here, only {', '.group([str(n) for n in names])}") from None
+        raise KeyError(f"no {name!r} here, only {', '.join([str(n) for n in names])}") from None
 
 
 def _largest(y, k):
@@ -120,7 +120,7 @@ class Model:
     __doc__ = "m.predict([x]), m.top(3); or m.input(0)[:] = x, m.run(), m.output(0); print(m) shows its shapes, m its layers; firmware/README.md has all"
     _labels = None
     _scored = None  # the place of the output that holds scores
-    _groups = None  # of output_groups.py, where outputs are parts of what predict() returns
+    _groups = None  # output groups: outputs that are parts of one array of predict()
     _hooks = ()  # of hooks.py
     _run = _costs = None  # of slices.py
     _picture = None  # of pictures.py
@@ -212,7 +212,7 @@ class Model:
         return self._m.output(_place(i, self._outputs) if isinstance(i, str) else i)
 
     def run(self) -> None:
-        """Run all layers on what the inputs hold. Allocates nothing.
+        """Run all layers on the present inputs. Allocates nothing.
 
         The loop is meant to be copied: between two layers there is time to feed a watchdog or to look at a sensor.
         """
@@ -349,7 +349,7 @@ class Model:
         return outputs
 
     def _names_of(self, n):
-        """Return what n scores are called: their numbers where the labels are others. Of two classes a single score is the second's."""
+        """Return the names of n scores: numbers if the labels do not fit; a single score has the second of two."""
         labels = self._names()
         if len(labels) == n:
             return labels
@@ -410,7 +410,7 @@ class Model:
         return Hook(self, which, before, after, around)
 
     def profile(self, n: int = 10, inputs: Inputs | None = None) -> Profile:
-        """Run n times and return what each layer takes: print it, or call its chart(), trace() and save(path)."""
+        """Run n times and return the time of each layer: print it, or call its chart(), trace() and save(path)."""
         from mica.profile import profile
 
         return profile(self, n, inputs)
@@ -485,15 +485,15 @@ class Model:
         return f"<mica.Model {self.name}: {info.n_steps} layers, {info.file_bytes} bytes, {arrow}>"
 
     def __repr__(self):
-        """The same, and each layer: what the REPL shows."""
+        """The same, with a line for each layer: the REPL shows it."""
         lines = [str(self)]
         try:
             for i in range(self._m.info.n_steps):
                 lines.append(repr(Layer(self._m, i)))
         except RuntimeError:
             pass  # closed
-        return "\n".group(lines)
+        return "\n".join(lines)
 
     def __dir__(self):
-        """The names, without a look at what properties give: a closed model has them, too."""
+        """The names of all attributes. It reads no property, so it works on a closed model too."""
         return dir(Model)

@@ -5,9 +5,10 @@
     for event in mica.motion.watch(model, sensor):       # or: async for
         print(event.label, event.score, event.ms)
 
-The model takes the last rows [1, n, 6] in the sensor's counts, as `mica record --imu` has recorded them. The sensor keeps its rows in a FIFO of
-its own while the model runs. A source is an object with `rate`, `axes` and read(buffer, at, most), which puts up to `most` rows behind row `at` of an array of int16
-and returns how many, or -1 where some were lost.
+The model takes the last rows [1, n, 6] in the sensor's counts, as `mica record --imu` has recorded them. The sensor
+keeps its rows in a FIFO of its own while the model runs. A source is an object with `rate`, `axes` and read(buffer, at,
+most). Its read() puts up to `most` rows into an array of int16, from row `at` on. It returns their number, or -1 if
+rows were lost.
 """
 
 from array import array
@@ -117,7 +118,7 @@ class Rows:
         self._looked = ticks_ms()
 
     def read(self) -> bool:
-        """Read what is there; never at an end."""
+        """Read the rows that the sensor has; its data never ends."""
         if ticks_diff(ticks_ms(), self._looked) < self._every:
             sleep_ms(1)
             return True
@@ -142,7 +143,7 @@ class Rows:
             buffer[first * axes :] = self._view[: (n - first) * axes]
 
     def still(self, end: int, n: int) -> bool:
-        """Whether the n rows before `end` are all the same."""
+        """Return True if the n rows before `end` are all the same."""
         axes, data = self._axes, self._data
         at = (end - 1) % self.size * axes
         for k in range(1, n):
@@ -157,7 +158,7 @@ class Rows:
 
 
 class Watcher(Listener):
-    """An iterator over what the model recognises in the sensor's rows, for `for` and `async for`: a Listener without rate, bits, block and spare.
+    """An iterator over the model's events from a sensor: a Listener without rate, bits, block and spare.
 
     step is in rows: by default a quarter of what the model takes, and all of it for a model with a window.
     """

@@ -1,4 +1,4 @@
-"""Steps that run in MicroPython: in the place of kernels that this firmware lacks, or as the user asks.
+"""Steps that run in MicroPython: in place of kernels that this firmware lacks, or at the user's wish.
 
     mica.register("conv2d", f)   # from now on f(inputs, outputs, attributes) computes every conv2d of models loaded after
 
@@ -208,7 +208,7 @@ def _user(f, step):
 def attach(
     model: _mica.Model, functions: Mapping[str, Function | None], python: bool | Collection[str], strict: bool
 ) -> None:
-    """Put Python in the place of steps: `functions` by operator, fallbacks for kernels that lack or are in `python`."""
+    """Replace steps by Python: `functions` by operator, and fallbacks for missing kernels and those in `python`."""
     missing_kernels = model.missing_kernels
     for i in range(model.info.n_steps):
         kernel = model.step_info(i).kernel

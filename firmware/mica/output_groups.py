@@ -1,7 +1,7 @@
 """Outputs that are parts of one array, as the file's metadata `joins` says: each part has a scale of its own.
 
 A line for each array that predict() returns: how many outputs are its parts, the axis along which they lie one behind the
-other, and its name. Files that need this say so in their header; of all others nothing here is loaded.
+other, and its name. Files that need this module say so in their header; other files never load it.
 """
 
 
@@ -13,7 +13,7 @@ class OutputGroup:
         shape = shapes[0]
         for s in shapes:
             if len(s) != len(shape) or s[:axis] != shape[:axis] or s[axis + 1 :] != shape[axis + 1 :]:
-                raise ValueError("joins: parts of " + name + " that do not fit; pack the model again")
+                raise ValueError("output groups: parts of " + name + " that do not fit; pack the model again")
         self.name = name
         self.first = first
         self.parts = parts
@@ -100,11 +100,11 @@ def read(m: _mica.Model, text: str) -> list[OutputGroup]:
         except (ValueError, IndexError):
             parts = 0
         if not 1 <= parts <= len(m.outputs) - at or axis < 0:
-            raise ValueError("joins: '" + line + "' is no number of parts, axis and name; pack the model again")
+            raise ValueError("output groups: '" + line + "' is no number of parts, axis and name; pack the model again")
         if parts > 1 and axis >= len(m.tensor(m.outputs[at]).shape):
-            raise ValueError("joins: no axis " + str(axis) + " in " + name + "; pack the model again")
+            raise ValueError("output groups: no axis " + str(axis) + " in " + name + "; pack the model again")
         groups.append(OutputGroup(m, name, at, parts, axis))
         at += parts
     if at != len(m.outputs):
-        raise ValueError("joins: outputs that belong to no array; pack the model again")
+        raise ValueError("output groups: some outputs belong to no array; pack the model again")
     return groups

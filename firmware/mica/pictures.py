@@ -77,7 +77,7 @@ class Picture:
     def see(
         self, frame: Any, width: int, height: int, format: str, part: Part | None = None, area: bool | None = None
     ) -> None:
-        """As Model.see()."""
+        """Put a frame into the model's input, as Model.see() does."""
         x, y, w, h = part or (0, 0, width, height)
         if format not in FORMATS:
             raise ValueError(f"see: {format!r} is no format of a frame; there are {', '.join(FORMATS)}")
@@ -106,5 +106,5 @@ class Picture:
             m.write(m.fed, self._fill)
 
     def fill(self, begin: int, end: int, buffer: Any) -> None:
-        """Rows [begin, end) of the frame that was seen last: what a fed model asks for while it runs."""
+        """Write rows [begin, end) of the last frame into the buffer. A fed model asks for them while it runs."""
         rows(self._numbers, self._frame, self._table, begin, end, buffer)

@@ -46,7 +46,7 @@ def _program():
 
 
 def _channels(n):
-    """n channels of DMA. One that runs and is nobody's was left by a program before a soft reset: it ends here."""
+    """Return n channels of DMA. Stops running channels that a program left before a soft reset."""
     import rp2
 
     free = []
@@ -71,7 +71,7 @@ def _end(dma):
 
 
 class Microphone:
-    """A source for listen(). sck, ws, sd: numbers of pins, ws the one after sck. sm: a state machine, 0 to 7, that nobody else uses."""
+    """A source for listen(). sck, ws, sd: numbers of pins, ws the one after sck. sm: a free state machine, 0 to 7."""
 
     def __init__(self, sck: int, ws: int, sd: int, rate: int = 16000, sm: int = 7) -> None:
         if ws != sck + 1:
@@ -89,7 +89,7 @@ class Microphone:
 
 
 class Filled(Ring):
-    """The newest samples, by DMA. How often it has gone round since somebody looked, the time says."""
+    """The newest samples, by DMA. The time since the last look tells how often the ring has gone round."""
 
     count: int
     by_irq = True  # the program waits for samples; it does not read them
@@ -123,7 +123,7 @@ class Filled(Ring):
 
     @property
     def count(self) -> int:
-        """How many samples came so far."""
+        """Number of samples received so far."""
         if self._machine is not None:
             size, now = self.size, ticks_ms()
             at = (size - self._fill.count) % size

@@ -1,4 +1,4 @@
-"""What each layer of a model takes: Model.profile().
+"""Time of each layer of a model: Model.profile().
 
 p = m.profile()
 p                # a table: microseconds, share, million multiply-accumulates a second, C or Python
@@ -18,7 +18,7 @@ def _ticks(read, mask, f):
 
 
 def _by_rows(m, steps, best, read, mask, idle):
-    """The same for steps of which some are strips: what the calls of each layer take is summed up."""
+    """Measure the steps if some of them are strips: the times of a layer's calls are added up."""
     from mica.strips import calls
 
     for step in steps:

@@ -1,8 +1,8 @@
-"""What the host calls over the raw REPL. One call is one command; answers are lines.
+"""Functions that the host calls over the raw REPL. One call is one command; answers are lines.
 
 The host puts bytes on the board first (as globals), then calls, for example
-`from mica import remote; remote.load(data)`. Every line that is meant for the host begins with "mica:"; anything else
-on the wire is somebody's print and is skipped. An error is an exception, which the raw REPL reports by itself.
+`from mica import remote; remote.load(data)`. Every line for the host begins with "mica:"; the host skips all other
+lines, which programs print. An error is an exception, which the raw REPL reports by itself.
 
     call                    lines
     info()                  mica:info <major>.<minor> <isa> <static arena bytes> <kernel,kernel,...>
@@ -21,8 +21,8 @@ on the wire is somebody's print and is skipped. An error is an exception, which 
 
 source: a path or a buffer. x: one buffer for each input of the model, int8 as it lies in the tensor. samples: all
 inputs of the first sample, then of the second, and so on. crc32 is zlib's, 8 hexadecimal digits, over the bytes of all
-outputs of a step in turn. read() is a counter that wraps at mask + 1; what reading it costs is taken off. layer_bytes runs
-the model up to step i, so it sees the layer's output before anything overwrites it.
+outputs of a step in turn. read() is a counter that wraps at mask + 1; the cost of reading it is subtracted. layer_bytes
+runs the model up to step i, so it sees the layer's output before anything overwrites it.
 """
 
 import gc
@@ -81,7 +81,7 @@ def run(*inputs: Any) -> None:
 
 
 def _watch(m, inputs, last, look):
-    """Run the steps up to `last`; call look(layer, its CRC-32, what it wrote) right after each.
+    """Run the steps up to `last`. Right after each, call look(layer, its CRC-32, its output).
 
     Of a strip, which ends with the last of its layers, look() is called at each piece with the CRC-32 None, and once more with
     None for what it wrote.

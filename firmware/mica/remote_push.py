@@ -1,4 +1,4 @@
-"""What `mica push`, `ls` and `rm` call over the raw REPL, as remote.py for other commands.
+"""Functions that `mica push`, `ls` and `rm` call over the raw REPL, as remote.py for other commands.
 
     call                     lines
     where()                  mica:window <bytes>                               with a window of halves; else nothing
@@ -118,7 +118,7 @@ def _half(index):
 
 
 def begin(index: int) -> None:
-    """Make the log blank. The image goes first: where an erasure is cut short, what was rejected stays unused."""
+    """Make the log blank. The image goes first: if power fails during the erasure, a rejected image stays unused."""
     flash, start, log = _half(index)
     if start == 0 and slots.plain(flash):
         # Only its magic changes, to zeros: half overwritten it would look like another image, a newer one.
@@ -220,7 +220,7 @@ def finish(name: str, size: int, sha: str, key: bytes | None = None) -> None:
 
 
 def examine(name: str, sha: str, key: bytes | None = None) -> str | None:
-    """Look at the hash of a file that was sent in part, and try the model: what is wrong with it, or None. What is wrong is removed."""
+    """Check the hash of a file sent in part, and try the model. Return its fault or None. A faulty file is removed."""
     import hashlib
 
     path = name + PART

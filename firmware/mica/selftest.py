@@ -72,7 +72,7 @@ def _vector(steps, m, k, feed):
 
 
 def _layers(steps, m, expected, feed):
-    """Run all; yield each layer and, if expected, the checksum of what it wrote."""
+    """Run all layers. Yield each one and, if expected, the checksum of its output."""
     if m.strips:
         from mica.strips import layers
 

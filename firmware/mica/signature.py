@@ -1,4 +1,4 @@
-"""Whether a model is signed: behind the file stand MAGIC and the HMAC-SHA256 of it (`mica pack --key FILE`; SPEC.md, section 4)."""
+"""Check of a model's signature: MAGIC and an HMAC-SHA256 follow the file (`pack --key FILE`; SPEC.md, section 4)."""
 
 from hashlib import sha256
 from struct import unpack_from

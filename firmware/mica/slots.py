@@ -165,7 +165,7 @@ def plain(flash: Any) -> int:
 
 
 def candidates(flash: Any) -> list[Half | str]:
-    """What could be at /rom, best first: halves that are confirmed or on trial, and "plain"."""
+    """Candidates for /rom, the best first: halves that are confirmed or on trial, and "plain"."""
     halves = [Half(flash, 0), Half(flash, 1)]
     found = [h for h in halves if h.state in ("confirmed", "trial")]
     found.sort(key=lambda h: -h.sequence)
@@ -178,12 +178,12 @@ def candidates(flash: Any) -> list[Half | str]:
 
 
 def base(flash: Any, length: int) -> tuple[int, int]:
-    """What a half's commit says of the plain image below it."""
+    """Length and CRC-32 of the plain image. The commit of a half names them if the half replaces this image."""
     return (length, crc32(flash.memory[:length]) if length else 0)
 
 
 def boot(flash: Any | None = None) -> None:
-    """Mount at /rom what is to be there. A half that has never been tried is tried first."""
+    """Mount the right image at /rom. A half that has never been tried is tried first."""
     flash = flash or window()
     if flash is None:
         return
@@ -204,7 +204,7 @@ def boot(flash: Any | None = None) -> None:
 
 
 def boot_board() -> None:
-    """What a board's _boot.py calls. Where nothing is at /rom there is nothing to remember: this module goes again."""
+    """Entry point of a board's _boot.py. If nothing is mounted at /rom, this module leaves memory again."""
     try:
         boot()
     except Exception as e:
@@ -216,7 +216,7 @@ def boot_board() -> None:
 
 
 def mount(flash: Any, found: Half | str | None) -> None:
-    """Have a half, "plain" or None at /rom, in the place of what is there."""
+    """Mount a half, "plain" or nothing (None) at /rom, in place of the image that is there."""
     global mounted, used
     _unmount("/rom")
     mounted = None
@@ -264,7 +264,7 @@ def try_half(half: Half, key: bytes | None = None) -> bool:
 
 
 def _problem(half, key):
-    """What is wrong with the models of a half, or None."""
+    """Return a line about what is wrong with the models of a half, or None."""
     where = "/mica_trial"
     try:
         _unmount(where)  # one that was broken off may have left it
@@ -303,7 +303,8 @@ def models(folder: str) -> list[str]:
 
 
 def test(path: str, key: bytes | None = None) -> str | None:
-    """None when the model at `path` is well, and signed if there is a key; else what is wrong. One without golden vectors has to load and run once."""
+    """Test the model at `path`, and its signature if there is a key. Return None, or a line about its fault. A model
+    without golden vectors must load and run once."""
     from mica.model import Model
 
     with Model(path, key=key) as m:
@@ -319,7 +320,7 @@ def test(path: str, key: bytes | None = None) -> str | None:
 
 
 def status() -> tuple[int | str | None, tuple[tuple[str, int, int, str], ...]] | None:
-    """What is at /rom, and both halves: (mounted, ((state, sequence, bytes, reason), ...)); None without a window."""
+    """State of /rom and of both halves: (mounted, ((state, sequence, bytes, reason), ...)); None without a window."""
     flash = window()
     if flash is None:
         return None

@@ -8,7 +8,7 @@ from binascii import crc32
 
 
 def calls(m: _mica.Model, step: Any, begin: int = 0, end: int | None = None) -> Iterator[tuple[int, int, int]]:
-    """Yield (layer, at, rows) for each call of a strip between two of its rows; whoever iterates runs step(at, at + rows)."""
+    """Yield (layer, at, rows) for each call of a strip between two of its rows; the caller runs step(at, at + rows)."""
     end = step.rows if end is None else end
     while begin < end:
         call = m.call(step.first, begin)
@@ -60,7 +60,7 @@ def read(m: _mica.Model, t: int, y: int, params: Mapping[str, int]) -> tuple[mem
 def layers(
     m: _mica.Model, steps: Sequence[Any], feed: Callable[[], object] | None = None
 ) -> Iterator[tuple[int, int | None, memoryview | None]]:
-    """Run all steps; yield (layer, its CRC-32, a memoryview of what it has just written or None) at each piece.
+    """Run all steps. At each piece, yield (layer, its CRC-32, a memoryview of its new output or None).
 
     The CRC-32 is None until the layer is whole, and goes over all its rows.
     """

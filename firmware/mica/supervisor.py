@@ -4,17 +4,21 @@
     s.predict([x])  # as Model.predict
     s.counts        # {"runs": 1, "retry": 0, ...}
 
-A run fails when a layer raises, when it takes longer than `timeout_ms` (looked at after each layer), when somebody wrote
-past the arena's end (guard words, looked at in every run), or when the file no longer has the checksum that it had at
-load (looked at before every `check_every`-th run and after each failure). Then the model is loaded again, tested with its
-golden vectors if it has some, and the whole run is made again from a kept copy of the inputs and of the state, `retries`
-times; then the same with the spare, which stays until restore(). Where that fails too, predict() raises Failed.
+A run fails when one of these happens:
+- a layer raises an exception;
+- it takes longer than `timeout_ms`, checked after each layer;
+- somebody wrote past the arena's end, found by guard words in every run;
+- the file no longer has its checksum from load, checked before every `check_every`-th run and after each failure.
+
+Then the model is loaded again, and tested with its golden vectors if it has some. The whole run is repeated up to
+`retries` times, from a copy of the inputs and of the state. If that fails, the spare does the same, and stays until
+restore(). If the spare fails too, predict() raises Failed.
 
 `feed` is called after each layer and after each 4 KB of a check, so a watchdog that it feeds bites when a layer hangs.
-A mistake of the caller's (an input of a wrong shape, an arena in which a run has not ended) is raised as it is, and not counted. Damage can
-look like one, so the file is checked first. Where the inputs or outputs of a damaged model are lost, Failed says so, and the next run begins
-with one that is mended. Of a fed input (`mica pack --feed`) no copy is kept: a run that is made again reads the caller's buffer again, or
-calls the function again from row 0.
+A mistake of the caller's (an input of a wrong shape, an arena in which a run has not ended) is raised as it is, and not
+counted. Damage can look like a mistake, so the file is checked first. If the inputs or outputs of a damaged model are
+lost, Failed says so, and the next run begins with a repaired model. No copy is kept of a fed input (`pack --feed`):
+a repeated run reads the caller's buffer again, or calls the function again from row 0.
 """
 
 import gc
@@ -38,7 +42,7 @@ class _Fault(Exception):
 
 
 def _facts(m):
-    """Return what must be alike for a spare to take a model's place."""
+    """Return the facts that a model and its spare must share."""
     return [[(m.tensor(t).shape, m.tensor(t).dtype) for t in ids] for ids in (m.inputs, m.outputs)] + [m.fed]
 
 
@@ -66,7 +70,7 @@ def _check(m, feed):
 
 
 class _Source:
-    """What a model can be loaded from, again and again."""
+    """The source of a model, which can be loaded any number of times."""
 
     def __init__(self, given, arena, key):
         if key is not None and isinstance(given, Model):
@@ -219,7 +223,7 @@ class Supervisor:
         return self._supervise(True, raw)
 
     def run(self) -> None:
-        """Do as Model.run, under supervision, on what the inputs hold."""
+        """Run all layers on the present inputs, under supervision; as Model.run."""
         self._check_open()
         if not self._sound:
             self._mend_or_fail("")
@@ -271,7 +275,7 @@ class Supervisor:
             self._on_event(kind, detail)
 
     def _failure(self, e):
-        """Count what was raised."""
+        """Count an exception."""
         if isinstance(e, _Fault):
             self._event(*e.args)
         else:
@@ -290,7 +294,7 @@ class Supervisor:
         self._views = [None if i == m.fed else m.input(i) for i in range(len(tensors))]
 
     def _learn(self, m):
-        """Set aside what a retry needs: room for a copy of the inputs."""
+        """Reserve the memory that a retry needs for a copy of the inputs."""
         inputs = [m.tensor(t) for t in m.inputs]
         self._facts = _facts(m)
         self._kept = [None if i == m.fed else memoryview(array(t.dtype, bytes(t.nbytes))) for i, t in enumerate(inputs)]
@@ -365,7 +369,7 @@ class Supervisor:
         self._damaged(fault)
 
     def _proved(self):
-        """Whether the model that is in use passes its self-test; counts what it does not."""
+        """Return True if the model in use passes its self-test; count a failure."""
         try:
             if self._m.info.n_golden:
                 from mica.selftest import selftest

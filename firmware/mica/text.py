@@ -13,10 +13,10 @@ import _mica
 
 
 class Said:
-    """How far the text of a model is.
+    """Position of a model in its text.
 
-    now: (next position; last token, which the model has not been given yet, or None; the Text that made it; how far that is). It is replaced
-    as a whole when a token is done, so whatever interrupts a token leaves the text as it was before.
+    now: (next position; last token, which the model has not taken yet, or None; the Text that made it; progress of that
+    Text). It is replaced as a whole when a token is done, so an interrupted token leaves the text as it was before.
     """
 
     def __init__(self, m: Any, facts: Any) -> None:
@@ -143,7 +143,7 @@ class Text:
         raise StopAsyncIteration
 
     def _inputs(self):
-        """Return what the inputs of the model are given for the next token."""
+        """Return the inputs of the model for the next token."""
         said = self._said
         model = self._model
         if model._text is not said:
@@ -213,7 +213,7 @@ class Text:
         return (at + 1, token, self, (fed, self._random[0], tokens, data[n:], held, over)), text
 
     def _unstopped(self, text, over):
-        """Cut the text at a stop, and hold back what may be the beginning of one: return both, and whether the text is over."""
+        """Cut the text at a stop, and hold back a possible beginning of one. Return both; True if the text is over."""
         end = len(text)
         for s in self._stops:
             at = text.find(s)
@@ -292,6 +292,6 @@ def complete(
     stop: str | Sequence[str] | None = None,
     seed: int = 0,
 ) -> str:
-    """Return the text that follows a prompt as one str; of what was said before nothing counts."""
+    """Return the text that follows a prompt as one str. Earlier prompts and texts do not count."""
     model.reset()
     return "".join(generate(model, prompt, max_tokens, temperature, top_k, stop, seed))

@@ -1,4 +1,4 @@
-"""A board at work for a fleet (`mica fleet`): it connects to the broker, says who it is, and answers requests, for ever.
+"""A board that works for a fleet (`mica fleet`): it connects to the broker, reports itself, and answers requests.
 
     import mica_fleet
     mica_fleet.run()  # as fleet.json says, which `mica fleet join` writes
@@ -41,7 +41,7 @@ _LARGEST_ANSWER = 65504  # bytes of outputs: with the header, as much as a broke
 
 
 def run(path: str = "fleet.json") -> None:
-    """Work as the file says. Raises where it cannot be read: without it there is nobody to say so to."""
+    """Work as the file says. Raises if the file cannot be read: without it the board has no broker to tell."""
     with open(path) as f:
         settings = json.load(f)
     Agent(settings).work()
@@ -55,7 +55,7 @@ def _number():
 
 
 def client_id(settings: dict[str, Any]) -> str:
-    """A secret of this board and the broker, always the same: whoever knows it can end the board's connection."""
+    """A secret of this board and the broker, always the same: anyone who knows it can end the board's connection."""
     secret = f"{settings['fleet']} {settings['name']} {settings.get('password')}"
     return "mica-" + hexlify(hashlib.sha256(secret.encode()).digest()[:8]).decode()
 
@@ -71,7 +71,7 @@ def _crc_of(path):
 
 
 def _has_fallbacks():
-    """Whether kernels that this firmware lacks can run in MicroPython."""
+    """Return True if kernels that this firmware lacks can run in MicroPython."""
     try:
         __import__("mica.fallback")
     except ImportError:
@@ -211,7 +211,7 @@ class Agent:
             self._beat(not busy)
 
     def about(self) -> dict[str, Any]:
-        """What the birth says of this board: who it is, and what a model that is pushed has to fit (host_tools/mica_fleet/capacity.py)."""
+        """Facts that the birth message carries: the board's identity, and the limits that a pushed model must keep."""
         import _mica
 
         import mica
@@ -246,7 +246,7 @@ class Agent:
         gc.collect()
 
     def models_changed(self) -> None:
-        """Files have come or gone: look what is here, and say so."""
+        """Look for files that have come or gone, and report the models."""
         self.unload()
         self._paths = self._find()
         self._birth()

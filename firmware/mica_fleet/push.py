@@ -44,7 +44,7 @@ def hmac_sha256(key: bytes, message: Any) -> bytes:
 
 
 def equal(a: bytes, b: bytes) -> bool:
-    """Whether two bytes of one length are equal, in a time that does not say where they differ."""
+    """Return True if two byte strings of the same length are equal. The time taken does not depend on the contents."""
     differ = len(a) ^ len(b)
     for x, y in zip(a, b):
         differ |= x ^ y
@@ -79,7 +79,7 @@ def _check(name):
 
 
 class Pusher:
-    """Of one agent. step() does one piece of work, so requests are answered between the pieces."""
+    """Pushed models of one agent. step() does one piece of work, so requests are answered between the pieces."""
 
     def __init__(self, agent: Any, key: str) -> None:
         self.agent = agent
@@ -107,13 +107,13 @@ class Pusher:
         self._letter = self._work = self._again = self._asked = self._chunk = None
 
     def connected(self) -> None:
-        """There is a new connection: say what is here, and hear what is desired."""
+        """On a new connection: report the state of this board, and subscribe to the desired state."""
         self._forget()
         self._tell(**self.have)
         self.agent.client.subscribe(self._want_topic, 1)
 
     def paths(self) -> list[str]:
-        """Of the files that were pushed."""
+        """Paths of the files that were pushed."""
         return ["/rom/" + n if self.rom and self._size("/rom/" + n) >= 0 else n for n in self.have["names"]]
 
     def heard(self, topic: bytes, message: Any) -> bool:
@@ -176,7 +176,7 @@ class Pusher:
         self.agent.client.publish(self._have_topic, json.dumps(say), retain=True, qos=1)
 
     def _keep(self, **what):
-        """Write what is here to a file; a reset leaves the old one or the new."""
+        """Write the state of pushed models to a file; a reset leaves the old file or the new one."""
         self.have.update(what)
         try:
             with open(HAVE + ".new", "w") as f:
@@ -233,7 +233,7 @@ class Pusher:
             if self.have.get("reset") == want["generation"]:
                 return "the half of its ROMFS that would be written is in use"
             self._keep(reset=want["generation"])
-            _reset()  # what is desired comes again
+            _reset()  # the desired state comes again after it
         if index is None or isinstance(index, str):
             return index
         return self._try(rom.trial, index)
@@ -308,7 +308,7 @@ class Pusher:
             return -1
 
     def _right(self, path, size, chunks):
-        """How many chunks at the file's beginning are right; all of them only where it is as long as it should be."""
+        """Number of right chunks at the beginning of the file; all of them only if the file has the right length."""
         at = 0
         length = self._size(path)
         if length < 1:

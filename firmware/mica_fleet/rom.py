@@ -1,8 +1,8 @@
 """A fleet's models in the halves of the ROMFS window (slots.py): the idle half is written here, on the board, chunk by chunk.
 
-The image is what is at /rom now, without what goes, and with what is desired. What stays is copied from half to half. A chunk that
-is at its place already is not fetched again, so a push that was cut short goes on where it was. The half counts from its commit on, and
-is at /rom only after its trial; until then there is what was before, whenever power fails.
+The new image holds the files at /rom, without those to remove, and the new models. Files that stay are copied from half
+to half. A chunk that is at its place already is not fetched again, so a push that was cut short goes on from there. The
+half counts from its commit on, and is at /rom only after its trial. If power fails before, the old files stay.
 """
 
 import hashlib
@@ -52,13 +52,13 @@ def files() -> dict[str, tuple[int, int]]:
 
 
 def there(model: dict[str, Any]) -> bool:
-    """Whether a model of a want is at /rom, whole."""
+    """Return True if a model of the desired state is at /rom, with the right size and hash."""
     place = files().get(model["name"])
     return place is not None and place[1] == model["size"] and _sha(*place) == model["sha256"]
 
 
 def verdict() -> str:
-    """What the last trial said that did not pass; "" where there is no such half."""
+    """Reason why the last trial failed, or "" if no half is rejected."""
     halves = [slots.Half(flash(), i) for i in (0, 1)]
     return max([(h.sequence, h.reason) for h in halves if h.state == "rejected"] or [(0, "")])[1]
 
@@ -201,7 +201,7 @@ def _number(value, width=1):
 
 
 def _layout(kept, new):
-    """Pieces (offset in the image, bytes, what: bytes, an offset in the window, or a model of the want), and the image's length."""
+    """Pieces (offset in the image, bytes, content: bytes, an offset in the window, or a new model), and its length."""
     tree = {}
     for table in (kept, new):
         for path in table:

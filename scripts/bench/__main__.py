@@ -1,14 +1,14 @@
-"""Count what the kernels cost: cycles of a Cortex-M0+ in the RP2040 emulator, instructions of the other cores in QEMU.
+"""Count the cost of kernels: cycles of a Cortex-M0+ in the RP2040 emulator, instructions of other cores in QEMU.
 
-Runs every distinct layer of the four MLPerf Tiny models (random full-range data with a fixed seed), and the four models
-themselves where their folder is there, through the engine's own entry points in a bare-metal program. The bytes that
-each step writes are compared with the numpy reference before a count is printed; extreme data are compared as well.
-The counts are deterministic: the same sources and compiler give the same numbers on any computer. Code, constants and data
-are read without waiting, as from RAM; a board with its code in slow flash is slower. `--xip` puts all of it but the inner loops
-behind a model of the RP2040's flash cache: a model, no board.
+Runs every distinct layer of the four MLPerf Tiny models (random full-range data with a fixed seed) in a bare-metal
+program, through the engine's own entry points. Runs the four models too, if their folder is there. The bytes that each
+step writes are compared with the numpy reference before a count is printed; extreme data are compared as well. The
+counts are deterministic: the same sources and compiler give the same numbers on any computer. Code, constants and data
+are read without waiting, as from RAM; a board with its code in slow flash is slower. `--xip` puts all of them but the
+inner loops behind a model of the RP2040's flash cache, which no board has confirmed.
 
-`--isa ref` runs the plain reference kernels on the same cores. `--json OUT.json` keeps the numbers, `--against OLD.json`
-prints how they compare to it: below 1 is faster now. `--only NAME` measures something else:
+`--isa ref` runs the plain reference kernels on the same cores. `--json OUT.json` keeps the numbers,
+`--against OLD.json` prints their ratio to older ones: below 1 is faster now. `--only NAME` measures something else:
 
 {parts}
 """
@@ -59,7 +59,7 @@ def measure(
 
 
 def _sums(entry: Mapping[str, Any], chosen: Sequence[layers.Layer], what: str) -> dict[str, float]:
-    """Of each model, what its layers take one by one."""
+    """Sums of the costs of each model's layers, counted one by one."""
     return {m: sum(entry["layers"][x.name][what] * x.times.get(m, 0) for x in chosen) for m in layers.MODELS}
 
 
@@ -69,7 +69,7 @@ def _revision() -> str:
 
 
 def _kernel_bytes(core: Core, program: Path) -> dict[str, int]:
-    """Bytes of each function that computes: kernels, and what they call in their instruction set's folder."""
+    """Bytes of each function that computes: kernels, and functions that they call in their instruction set's folder."""
     names = bare_metal.text_bytes(core, program)
     ours = {
         k: v

@@ -63,7 +63,7 @@ CORES = {
 
 @dataclass
 class Job:
-    """A model, one array for each of its inputs, and the scratch its kernels get (None: what the file wants).
+    """A model, one array for each of its inputs, and the scratch that its kernels get (None: as the file asks).
 
     A counter that ticks once in 40 instructions says more of a short step that runs `times` times; none of them may write over its input.
     """
@@ -78,9 +78,9 @@ class Job:
 
 @dataclass
 class Result:
-    """What a job cost. `counts` (of one time) and `hashes` by step; `check` and `load` are the counts of mica_check() and of loading
-    what it has checked; `refused` is the engine's reason, or what went wrong. Where a table of cycles was asked for: `executed`
-    instructions, `cycles`, and the cycles that `late` addresses would add (cycles/cortex_m4.c), by step."""
+    """Costs of a job. `counts` (of one run) and `hashes` by step; `check` and `load` are the counts of mica_check() and
+    of loading the checked file; `refused` is the engine's reason, or a fault of the run. With a table of cycles, also
+    by step: `executed` instructions, `cycles`, and the cycles that `late` addresses would add (cycles/cortex_m4.c)."""
 
     name: str
     counts: list[float] = field(default_factory=list)
@@ -181,7 +181,7 @@ def build(core: Core, isa: str | None = None, usermod: Path = USERMOD, more: Seq
 
 
 def _discard(path: Path, seconds: float) -> None:
-    """Away with a file that nobody has asked for so long. Others may be of other flags, and another process about to take them."""
+    """Delete a file that was not used for so long. The time protects files of other flags or processes."""
     with contextlib.suppress(FileNotFoundError):
         if time.time() - path.stat().st_mtime > seconds:
             path.unlink()
@@ -235,7 +235,7 @@ def _gcc(command: list[str]) -> None:
 
 
 def folder_of(path: Path, usermod: Path) -> Path:
-    """Which of the two source folders a file is in."""
+    """Return the one of the two source folders that holds a file."""
     return usermod if usermod in path.parents else BARE
 
 
@@ -248,7 +248,7 @@ def text_bytes(core: Core, program: Path, prefix: str = "mica_") -> dict[str, in
 
 
 def address_of(core: Core, program: Path, name: str) -> int:
-    """Where a function of the program begins."""
+    """Address of a function in the program."""
     nm = need_program(f"{core.tools[0]}nm", core.tools[1])
     out = subprocess.run([nm, "--defined-only", program], capture_output=True, text=True, check=True).stdout
     return next(int(line.split()[0], 16) for line in out.splitlines() if line.split()[-1] == name) & ~1

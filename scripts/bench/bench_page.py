@@ -11,7 +11,7 @@ PAGE = ROOT / "usermod_c" / "BENCH.md"
 
 
 def engine_revision() -> str:
-    """The last commit that changed the engine, which is what is measured."""
+    """The last commit that changed the engine, and so the costs."""
 
     def git(*words: str) -> str:
         command = ["git", "-C", str(ROOT), *words]

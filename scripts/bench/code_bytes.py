@@ -1,4 +1,4 @@
-"""What the kernels take of a board's firmware, read from the map that the linker leaves beside it."""
+"""Bytes that the kernels take in a board's firmware, read from the map that the linker leaves beside it."""
 
 import re
 from dataclasses import dataclass
@@ -32,7 +32,7 @@ _KEPT = (".text", ".rodata", ".data", ".srodata", ".sdata", ".time_critical")
 
 @dataclass
 class CodeBytes:
-    """Bytes of code and constants: of the reference's files, of the instruction set's, and of those what runs from RAM."""
+    """Bytes of code and constants: of the reference's files, of the instruction set's, and those run from RAM."""
 
     ref: int = 0
     fast: int = 0

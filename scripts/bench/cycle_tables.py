@@ -43,7 +43,7 @@ def library() -> Path:
 
 
 def options(table: str, mark: int, out: Path) -> list[str]:
-    """What QEMU is started with. mark: the address at which the program reads its counter."""
+    """Options with which QEMU is started. mark: the address at which the program reads its counter."""
     return ["-plugin", f"{library()},table={table},mark={mark:#x},out={out}"]
 
 

@@ -1,7 +1,7 @@
-"""What the engine takes on this computer beside ONNX Runtime's float: `scripts/bench/run --only host`.
+"""Times of the engine on this computer beside ONNX Runtime's in float: `scripts/bench/run --only host`.
 
-One model after the other, both on one thread, in turns; of each the shortest of several turns counts, in seconds of the processor.
-Such times are of this computer and its load: their ratio is printed, and no test asserts it.
+One model after the other, both engines on one thread, in turns; the shortest of several turns counts, in seconds of the
+processor. Such times depend on this computer and its load: their ratio is printed, and no test asserts it.
 """
 
 import time
@@ -28,7 +28,7 @@ def _seconds_a_call(call: Callable[[], object]) -> float:
 
 
 def ratio(onnx: Path, calib: Path) -> dict[str, float]:
-    """Of a model with one input: seconds of a run in the engine and in ONNX Runtime, and the one by the other."""
+    """For a model with one input: seconds of a run in the engine and in ONNX Runtime, and their ratio."""
     packed = compiled(onnx, calib)
     (shape,) = (packed.model.tensors[i].dims for i in packed.model.inputs)
     model = engine.load(packed.data)
@@ -45,7 +45,7 @@ def ratio(onnx: Path, calib: Path) -> dict[str, float]:
 
 
 def run(models: Path) -> dict[str, dict[str, float]]:
-    """Of the reference models in a folder, printing each."""
+    """Measure the reference models of a folder, and print each."""
     print(f"{engine.NAME}, ONNX Runtime {onnxruntime.__version__} (float), one thread each")
     rows = {}
     for name in MODEL_FOLDERS.values():

@@ -55,7 +55,7 @@ class Layer:
 
     @property
     def work(self) -> int:
-        """What a cost is divided by: MACs, or else elements read."""
+        """Return the number by which a cost is divided: MACs, or else elements read."""
         return self.macs or math.prod(self.x)
 
 

@@ -1,4 +1,4 @@
-"""What pictures cost on a core: bare/see.c with kernels/picture.c, built and run as bare_metal.py does with models.
+"""Cost of pictures on a core: bare/see.c with kernels/picture.c, built and run as bare_metal.py does with models.
 
 `python scripts/bench/picture_cost.py [CORE]` prints it all.
 """
@@ -28,7 +28,7 @@ OUT = 96
 
 @dataclass(frozen=True)
 class Cost:
-    """cycles, or what the core counts: of an output pixel where the method is bilinear, of a pixel of the frame where it is area."""
+    """Cost in cycles, or in the core's unit, per pixel: of the output for bilinear, of the frame for area."""
 
     name: str
     area: bool

@@ -31,8 +31,8 @@ def compiled(onnx: Path, calib: Path) -> Compiled:
 
 
 def whole_models(folder: Path, board: str) -> list[Job]:
-    """The four models as packed for a board, each with one random input; with all layers as they are in the ONNX file, and, by
-    the name of "lean <model>", without the channels that never change.
+    """The four models as packed for a board, each with one random input. Each comes twice: with all channels of the
+    ONNX file, and without the channels that never change, under a name with a prefix.
 
     Their ranges come from the calibration data, their weights are the nearest integers: tuning them changes no count.
     """

@@ -1,7 +1,7 @@
-"""What `scripts/bench/run --only strips` measures: the reference models in strips of rows, beside the same models layer by layer.
+"""Costs of the reference models in strips of rows and layer by layer: `scripts/bench/run --only strips`.
 
-Each file is made as by `pack --ram N` with the costs of the core that it runs on, from the nearest integers of the weights, and gets
-one random input. The bytes of the last step are compared with the numpy reference.
+Each file is packed as with `pack --ram N`, with the costs of its core and the nearest integers of the weights. It runs
+on one random input. The bytes of the last step are compared with the numpy reference.
 """
 
 import zlib
@@ -73,7 +73,7 @@ def run(folder: Path, cores: Sequence[str]) -> list[Row]:
 
 
 def table(rows: Sequence[Row]) -> str:
-    """As BENCH.md has it."""
+    """Return the table as BENCH.md has it."""
     lines: list[tuple[Any, ...]] = [
         (r.core, r.model, r.options, f"{r.arena:,}", f"{r.scratch:,}", f"{r.count:.2f}", f"{r.count / r.whole:.3f}")
         for r in rows

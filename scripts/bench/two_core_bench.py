@@ -1,8 +1,8 @@
-"""What `scripts/bench/run --only two-cores` measures: the reference models on a virtual Pico, on one of its cores and on both.
+"""Costs of the reference models on one core of a virtual Pico, and on both: `scripts/bench/run --only two-cores`.
 
-The files are those of the table of the Cortex-M0+. A count is of core 0, from before `run()` to behind it, with MicroPython's loop over the
-layers; core 1's own is beside it. Both cores read RAM and flash without waiting, also for each other. The bytes of the output are compared
-with the numpy reference.
+The files are those of the table of the Cortex-M0+. A count is core 0's, from before `run()` until after it, with
+MicroPython's loop over the layers; core 1's count stands beside it. Both cores read RAM and flash without waiting, also
+for each other. The bytes of the output are compared with the numpy reference.
 """
 
 import ast
@@ -50,7 +50,7 @@ def measure(file, x, cores):
 
 @dataclass(frozen=True)
 class Row:
-    """One model: cycles on one core, on two, and what core 1 executed of those."""
+    """One model: cycles on one core, cycles on two, and core 1's share of the latter."""
 
     model: str
     one: int

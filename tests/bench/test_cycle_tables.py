@@ -77,7 +77,7 @@ def tables(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
 
 
 def counted(tables: ctypes.CDLL, table: str, prefix: str, flags: list[str], code: str, folder: Path) -> Count:
-    """What the code costs from its first instruction on; a jump to a label is followed."""
+    """Count the cost of the code from its first instruction on; a jump to a label is followed."""
     (folder / "code.S").write_text(f".globl _start\n_start: {code}\n")
     made = folder / "code.o"
     subprocess.run([f"{prefix}gcc", *flags, "-c", "-o", made, folder / "code.S"], check=True)

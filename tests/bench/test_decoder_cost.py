@@ -1,6 +1,6 @@
-"""What a token of the decoders in ../shared/models/lm costs on emulated cores, layer after layer, and that `mica fit` foretells it.
+"""Cost of a token of the decoders in ../shared/models/lm on emulated cores, layer after layer; `mica fit` predicts it.
 
-Beside its layers a token takes 500 cycles for each of them on the virtual Pico (`mica bench`): the bounds leave room for that.
+On the virtual Pico each layer of a token takes another 500 cycles (`mica bench`): the bounds leave room for them.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Forests on the Cortex-M0+: the oracle's bytes, and what an answer of 100 trees of depth 8 on the digits costs, from float32 features to the class.
+"""Forests on the Cortex-M0+: the oracle's bytes, and the cost of an answer of 100 trees of depth 8 on the digits.
 
 The committed forest has 8 trees; here they are walked through again and again, up to 100.
 """

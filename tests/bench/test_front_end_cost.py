@@ -1,4 +1,4 @@
-"""Sound, and windows of several axes, to features: every core writes the bytes of the oracle; what a frame costs."""
+"""Features of sound, and of windows of several axes: every core writes the oracle's bytes; the cost of a frame."""
 
 from __future__ import annotations
 
@@ -186,7 +186,7 @@ def test_cost_of_windows(
 
 @pytest.mark.parametrize("name", ON_EACH_CORE)
 def test_cost_on_each_core(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """What usermod_c/BENCH.md says; all in one start of the emulator."""
+    """The costs agree with usermod_c/BENCH.md; all are counted in one start of the emulator."""
     core = CORES[name]
     jobs = []
     for words, _, _ in FRAMES:

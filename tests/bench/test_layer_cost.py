@@ -1,5 +1,5 @@
-"""What layers cost in MicroPython, counted on an emulated Cortex-M3: a step of a model of many tiny layers, a hook, the
-time until another asyncio task is served.
+"""Cost of layers in MicroPython, counted on an emulated Cortex-M3: a step of a model of many tiny layers, a hook, and
+the time until another asyncio task runs.
 
 With `-icount shift=0` the emulator's clock counts instructions: one tick of the 25 MHz counter is 40 of them.
 """

@@ -1,4 +1,4 @@
-"""What it costs to check and load a file: every byte is read once for the checksum, and weights once more, a word at a time."""
+"""Cost of checking and loading a file: the checksum reads every byte, and another check each word of weights."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a row of 64 costs to normalise with a mean, on emulated cores."""
+"""Cost of normalising a row of 64 with a mean, on emulated cores."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`mica fit` foretells what the best of an axis and elements at computed places cost, of shapes that the table has not seen."""
+"""`mica fit` predicts the cost of TopK and of elements at computed places, for shapes that its table has not seen."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""On the virtual Pico, with a dense model of 280 kB in its ROMFS: what Model() takes, and predict() beyond run()."""
+"""Cost of Model(), and of predict() beyond run(), on the virtual Pico with a dense model of 280 kB in its ROMFS."""
 
 from __future__ import annotations
 

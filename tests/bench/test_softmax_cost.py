@@ -1,5 +1,4 @@
-"""A softmax costs at most half of what it costs with the reference kernels, but for one row of three classes: the whole call, with its way
-through the engine."""
+"""A softmax costs at most half of the reference's, as a whole call; one row of three classes is the exception."""
 
 from __future__ import annotations
 

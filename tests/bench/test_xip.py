@@ -23,7 +23,8 @@ LINE = 8
 
 @pytest.fixture(scope="module")
 def counts() -> dict[int | None, float]:
-    """Cycles of a fully connected layer of 640 x 128 weights by what a miss costs; None: without the cache's model."""
+    """Cycles of a fully connected layer of 640 x 128 weights, by the cost of a miss; None: without the cache's
+    model."""
     if why := bare_metal.available(CORE):
         pytest.skip(why)
     (layer,) = [x for x in layers.LAYERS if x.name == "ad.fc 640-128"]
@@ -42,7 +43,8 @@ def test_a_miss_that_costs_nothing(counts: dict[int | None, float]) -> None:
 
 
 def test_each_line_of_weights_is_missed_once(counts: dict[int | None, float]) -> None:
-    """They are read in order, once, and are five times what the cache holds; biases, factors and code come on top."""
+    """The weights are read in order, once, and have five times the cache's size; biases, factors and code come on
+    top."""
     lines = 640 * 128 / LINE
     missed = (counts[40] - counts[0]) / 40
     assert lines <= missed <= 1.1 * lines
@@ -51,7 +53,7 @@ def test_each_line_of_weights_is_missed_once(counts: dict[int | None, float]) ->
 
 @pytest.mark.skipif(not AD.is_dir(), reason="the folder ../shared/models/ad is missing")
 def test_four_bits() -> None:
-    """What a dense model in four bits costs; its codes are what calibration makes of a few samples, which changes no count."""
+    """A dense model in four bits keeps its bounds. Calibration takes a few samples only, which changes no count."""
     if why := bare_metal.available(CORE):
         pytest.skip(why)
     graph = import_onnx(AD / "model.onnx", {"N": 1})

@@ -1,4 +1,4 @@
-"""board.toml: what is read from it, and what is said when it is wrong."""
+"""board.toml: the facts that it holds, and the errors of a wrong one."""
 
 from pathlib import Path
 

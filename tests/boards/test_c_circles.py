@@ -1,4 +1,4 @@
-"""No C file of a firmware needs one that needs it, as nm says; tests/format/test_c_shape.py asks the same of all sources."""
+"""No C file of a firmware needs itself, as nm says; tests/format/test_c_shape.py asks the same of all sources."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def symbols(path: Path, *options: str) -> set[str]:
 
 
 def arrows_of(folder: Path) -> Arrows:
-    """File -> the files that define what it calls or reads; names below `folder`."""
+    """File -> the files that define its functions and data from elsewhere; names below `folder`."""
     objects = {path.relative_to(folder).as_posix(): path for path in folder.rglob("*.o")}
     home = {s: name for name, path in objects.items() for s in symbols(path, "--extern-only", "--defined-only")}
     return {

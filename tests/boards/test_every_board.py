@@ -1,4 +1,4 @@
-"""What every emulated board does as a real one would: start, run a model in place, answer mpremote's commands."""
+"""Every emulated board does as a real one would: it starts, runs a model in place, and answers mpremote's commands."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_digits_on_newest(digits_bytes: bytes, target: str, monkeypatch: pytest.
 
 
 def check_digits(digits_bytes: bytes, target: str, code: str = "") -> str:
-    """Every layer's bytes as on the host. Returns what the board prints at last for `code`."""
+    """Compare every layer's bytes with the host's. Return the text that the board prints last for `code`."""
     with HostRunner(digits_bytes) as host, BoardRunner(digits_bytes, target) as board:
         assert require_mica(board.board) == mica.__version__
         samples = inputs_for(host, str(DEMO / "digits_test.npz"), 3)
@@ -111,7 +111,7 @@ print(before == answer())
 
 @pytest.mark.parametrize("target", OWN_FILES)
 def test_clock_select_and_ctrl_c(firmware: Firmware, target: str) -> None:
-    """What the port leaves out and the board files add, each in its own way."""
+    """Boards with files of their own have the clock, select and Ctrl-C, which their ports leave out."""
     with EmulatedBoard(load_board(target), firmware(target).image) as board:
         code = """
 import select, sys, time
@@ -196,7 +196,7 @@ def test_mpremote(firmware: Firmware, digits_bytes: bytes, tmp_path: Path, targe
 
 @pytest.mark.parametrize("target", OWN_FILES)
 def test_a_model_over_the_wire(firmware: Firmware, digits_bytes: bytes, target: str) -> None:
-    """As on a board at a real port, whose memory nobody can reach from outside."""
+    """A model works on a board at a real port, whose memory cannot be reached from outside."""
     with Emulator(load_board(target), firmware(target).image) as running:
         with SerialBoard(running.port) as board:
             assert not board.rom_files

@@ -1,4 +1,4 @@
-"""What kernels/isa/<isa>/isa.toml says, and what is said about one that is wrong."""
+"""Content of kernels/isa/<isa>/isa.toml, and the errors for a wrong one."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Boards that cannot run here: their flash is divided as board.toml says, and their builds say what they need."""
+"""Boards that cannot run here: their flash is divided as in board.toml, and their builds name the parts they need."""
 
 from __future__ import annotations
 
@@ -137,7 +137,7 @@ def test_idf_in_the_usual_place(nowhere: Path) -> None:
 
 
 def test_build_with_idf(nowhere: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The make command: this board, our module, our settings; and what comes out."""
+    """The make command names this board, our module and our settings; the image is where the board expects it."""
     idf = fake_idf(nowhere / "idf")
     monkeypatch.setenv("IDF_PATH", str(idf))
     asked = {}
@@ -188,7 +188,7 @@ def test_pico_w_without_git(nowhere: Path, monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_submodules_of_a_tree_from_git(nowhere: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Only what is missing is fetched, into the tree that is there."""
+    """Only missing submodules are fetched, into the existing tree."""
     tree = choose().tree
     (tree / ".git").mkdir(parents=True)
     (tree / "lib" / "lwip").mkdir(parents=True)

@@ -1,4 +1,4 @@
-"""The arithmetic that Debian's libgcc for the lx106 lacks, against this computer's own."""
+"""The arithmetic that is missing in Debian's libgcc for the lx106, compared with this computer's own."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ MODELS = ROOT.parent / "shared" / "models"
 
 
 def look(page: Path, picture: Path) -> list[dict[str, Any]]:
-    """What look.mjs saw."""
+    """Return the report of look.mjs about a page."""
     browser = shutil.which("chromium")
     assert browser, "scripts/setup installs chromium"
     found: list[dict[str, Any]] = json.loads(npm_packages.run(HERE / "look.mjs", page, browser, picture))

@@ -1,14 +1,15 @@
-"""Measures what steps cost on every emulated core, and writes the table that `mica fit` predicts from.
+"""Measures the cost of steps on every emulated core, and writes the table that `mica fit` predicts from.
 
-Measured are single steps over swept shapes (convolutions of all kinds, dense layers, pools, what moves and joins
-elements), random networks, and the exported networks and classic models of tests/models; never the models of ../shared/models nor the digits, by
-which the table is judged (`--judge`, and tests/e2e/test_fit.py). Each step runs in the bare-metal program of scripts/bench, which
-counts cycles in the RP2040 emulator and instructions in QEMU, and has to write the bytes of the numpy reference. Then each kind
-of step (`mica.cost.features`) gets the factors, none below 0, that make the squares of the relative errors least.
+It measures single steps over swept shapes: convolutions of all kinds, dense layers, pools, steps that move or
+concatenate elements. It also measures random networks, and the exported networks and classic models of tests/models,
+but never the models of ../shared/models nor the digits: they judge the table (`--judge`, and tests/e2e/test_fit.py).
+Each step runs in the bare-metal program of scripts/bench, which counts cycles in the RP2040 emulator and instructions
+in QEMU, and must write the bytes of the numpy reference. Then a fit finds factors for each kind of step
+(`mica.cost.features`): none is below 0, and the squares of the relative errors are least.
 
     scripts/costs                      all cores; writes host_tools/mica/cost/table.json
     scripts/costs --core m0plus        one core; the others stay as they are
-    scripts/costs --board RPI_PICO     what MicroPython adds on an emulated board: its loop, its heap
+    scripts/costs --board RPI_PICO     MicroPython's share on an emulated board: its loop, its heap
     scripts/costs --judge              compares the table with the models that it has not seen
     scripts/costs --only NAME          one of these parts; all else stays as it is:
 
@@ -62,7 +63,7 @@ ALGORITHMS = "algorithms"  # --only's name for the steps that some cores compute
 
 
 def corpus() -> list[Job]:
-    """Everything as jobs; made once for each state of what makes it."""
+    """All steps and networks as jobs; made once for each state of their sources."""
     stamp = zlib.crc32(b"".join(path.read_bytes() for path in sorted(Path(__file__).parent.glob("*_sweeps.py"))))
     kept = cache_dir() / "bench" / f"costs-{stamp:08x}.pickle"
     kept.parent.mkdir(exist_ok=True)
@@ -111,7 +112,7 @@ print(free, gc.mem_free())
 
 
 def board_facts(board: BoardSpec, core: Core) -> dict[str, Any]:
-    """What `Table.board` gives for a board, measured on its emulator."""
+    """Facts of a board, measured on its emulator, as `Table.board` returns them."""
     jobs = {job.name: job for job in corpus() if job.name in ON_BOARDS}
     calls, overheads, heaps, frees = [], [], [], []
     for job in jobs.values():
@@ -156,7 +157,7 @@ def unseen(folder: Path) -> Iterator[Job]:
 
 
 def judge(core: Core, table: Table, folder: Path) -> list[str]:
-    """A line a model: what was predicted, and what it takes."""
+    """Print a line for each model: the predicted cost and the real one."""
     lines = []
     for job in unseen(folder):
         result = bare_metal.run(core, bare_metal.build(core), [job])[0]
@@ -174,7 +175,7 @@ def judge(core: Core, table: Table, folder: Path) -> list[str]:
 
 
 def _revision() -> str:
-    """The last commit that changed the engine, which is what is measured."""
+    """The last commit that changed the engine, and so the costs."""
 
     def git(*words: str) -> str:
         command = ["git", "-C", str(ROOT), *words]

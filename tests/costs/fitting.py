@@ -48,7 +48,7 @@ def samples(core: Core, jobs: Sequence[Job]) -> list[Sample]:
 
 
 def algorithms(core: Core) -> list[Sample]:
-    """Of the steps that the core computes by another way than the first, where it has one: those that this made cheaper."""
+    """Samples of steps for which the core has a second algorithm: those that it made cheaper."""
     way, made = ("paired", paired) if core.isa == "armv6m" else ("winograd", winograds)
     jobs = [*made(), *lines()]
     found = []
@@ -62,7 +62,7 @@ def algorithms(core: Core) -> list[Sample]:
 
 
 def results(core: Core, jobs: Sequence[Job], more: Sequence[str] = ()) -> list[bare_metal.Result]:
-    """Runs the jobs, or takes what the same program has counted before.
+    """Run the jobs, or take earlier counts of the same program.
 
     Raises MicaError where a step wrote other bytes than the numpy reference.
     """
@@ -111,7 +111,7 @@ def nonnegative_least_squares(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 
 
 def fit(found: Sequence[Sample]) -> dict[str, Any]:
-    """The factors of one kind, and how far they are off: `error` is what 9 of 10 steps stay within, relative."""
+    """The factors of one kind, and their error: 9 of 10 steps stay within `error`, relative."""
     names = sorted({name for s in found for name in s.counts})
     a = np.array([[s.counts.get(name, 0.0) for name in names] for s in found])
     b = np.array([s.cost for s in found])

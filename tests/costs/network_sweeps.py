@@ -30,7 +30,7 @@ MOST_ELEMENTS = 2000  # of the input of a made-up step
 
 
 def nets() -> Iterator[Net]:
-    """Networks of what the layers above lack, in sizes of models: windows, tables, what moves elements, sequences."""
+    """Networks of steps that the sweeps above leave out, in sizes of models: windows, tables, moves, sequences."""
     pictures = [(8, 16, 16), (16, 8, 8), (3, 24, 32), (32, 6, 6), (64, 4, 5), (24, 12, 10)]
     for c, h, w in pictures:
         for k, s, op in itertools.product((2, 3), (1, 2), ("MaxPool", "AveragePool")):

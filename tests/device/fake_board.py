@@ -1,4 +1,4 @@
-"""A pretend board that answers what a test says: a raw REPL, without raw paste, on a pseudo-terminal."""
+"""A stand-in for a board with a raw REPL (without raw paste) on a pseudo-terminal. A test gives its answers."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class FakeBoard:
         os.close(self._theirs)
 
     def _read(self) -> bytes:
-        """What has come; b"" after a moment without anything."""
+        """Return the bytes that have arrived; b"" after a moment without any."""
         try:
             return os.read(self._ours, 4096)
         except BlockingIOError:
@@ -54,7 +54,7 @@ class FakeBoard:
             return b""
 
     def _write(self, data: bytes) -> bool:
-        """Whether all was taken; False when the host interrupts first."""
+        """Write all of the data and return True; return False if the host interrupts first."""
         while data and self._going:
             try:
                 n = os.write(self._ours, data)

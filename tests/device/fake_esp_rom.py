@@ -81,7 +81,7 @@ class Loader:
         self.sending: list[bytes] = []  # frames of a read that is under way
 
     def answer(self, content: bytes) -> bytes:
-        """What goes back for the content of one frame."""
+        """Return the answer to the content of one frame."""
         if self.sending:  # a read's acknowledgement
             return self.sending.pop(0)
         if len(content) < 8 or content[0] != 0:
@@ -239,7 +239,7 @@ class FakeEsp:
             self._stop()
 
     def _take(self, data: bytes) -> bytes:
-        """Deal with what came from the host; returns what is not complete yet."""
+        """Handle bytes from the host; return the rest that is not complete yet."""
         if not self._in_loader:
             if b"\xc0\x00\x08" not in data:
                 self._put(self._line, data)

@@ -1,4 +1,4 @@
-"""Building firmware: what comes out, what is built again when, and what is said when it cannot be built."""
+"""Building firmware: the files of a build, the changes that cause a new one, and the errors if it fails."""
 
 import os
 import struct

@@ -115,7 +115,7 @@ def test_no_such_port(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 def test_windows(monkeypatch: pytest.MonkeyPatch, error: str, said: str) -> None:
-    """pyserial says there what Windows has said, in a text without errno."""
+    """On Windows, pyserial passes the system's message as a text without errno."""
     plug_in(monkeypatch, "COM7")
 
     def fail(*args: object, **kwargs: object) -> None:
@@ -237,7 +237,7 @@ def test_a_model_for_a_newer_runtime(qemu_board: Link) -> None:
 
 
 def test_out_of_memory(qemu_board: Link) -> None:
-    """What is free, and the largest piece of it, as the board has them."""
+    """The message names the bytes that are free on the board, and the largest piece of them."""
     qemu_board.exec("import gc\ngc.collect()\nfull = bytearray(gc.mem_free() - 60000)")
     text = str(diagnosis.out_of_memory(qemu_board, 100_000, 5_000))
     assert "is out of memory: the model takes 100,000 bytes" in text and "5,000 for a copy" in text
@@ -258,7 +258,7 @@ def test_out_of_memory(qemu_board: Link) -> None:
     ],
 )
 def test_a_memory_error_is_explained(size: int, said: str, todo: str) -> None:
-    """Only what helps is advised. Nothing is said of a copy where the file is read in flash."""
+    """Only advice that helps is given. Nothing is said about a copy if the file is read in flash."""
 
     class Full:
         name = "RPI_PICO"
@@ -329,7 +329,7 @@ def test_romfs_of_a_pico(pico_board: Link) -> None:
 
 
 def test_probe_on_stock_micropython() -> None:
-    """What a firmware without mica answers: the probe asks nothing that it lacks."""
+    """A firmware without mica answers the probe, which asks only for things that every MicroPython has."""
     answers = {k: v for k, v in HEALTHY.items() if k in ("heap", "micropython", "machine")}
     found = {f.what: f for f in judge(answers, None)}
     assert found["mica"].state == BAD and "mica flash --board B" in found["mica"].todo

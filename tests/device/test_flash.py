@@ -115,7 +115,7 @@ def here(cable: Cable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def what_it_prints(port: str, until: bytes) -> bytes:
-    """What a board prints by itself, up to these bytes."""
+    """Return the text that a board prints by itself, up to these bytes."""
     said = b""
     with socket.create_connection(("127.0.0.1", int(port.rpartition(":")[2])), timeout=20) as line:
         while until not in said:
@@ -173,7 +173,7 @@ def test_files_stay(cable: Cable, here: Path, capsys: pytest.CaptureFixture[str]
 def test_new_board(
     firmware: Firmware, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A Pico fresh from its box, plugged in with BOOTSEL: what a release has goes onto it, and its port appears."""
+    """A Pico fresh from its box, plugged in with BOOTSEL held, gets a release's firmware, and its port appears."""
     facts = load_board(NAME)
     image = tmp_path / "release.uf2"
     image.write_bytes(firmware_image.combined_image(facts, [DIGITS], firmware(NAME).image))

@@ -67,7 +67,7 @@ def table(rows: Rows) -> bytes:
 
 
 def firmware_bin(chip: str, path: Path, rows: Rows | None = None) -> Path:
-    """As MicroPython's makeimg.py joins it: boot loader, 0xff, partition table, 0xff, program."""
+    """Write a firmware file as MicroPython's makeimg.py does: boot loader, 0xff, partition table, 0xff, program."""
     facts = load_board(BOARDS[chip])
     assert facts.esptool
     rng = random.Random(chip)
@@ -80,7 +80,7 @@ def firmware_bin(chip: str, path: Path, rows: Rows | None = None) -> Path:
 
 @pytest.fixture(scope="module")
 def writer(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., EspWriter]:
-    """Makes what writes a firmware for a chip to a port."""
+    """A function that makes the writer of a firmware, for a chip and a port."""
     folder = tmp_path_factory.mktemp("esp")
     quiet = flash.FlashCallbacks(lambda message: None, lambda what, unit: _Silent())
 
@@ -186,7 +186,7 @@ def test_files_that_do_not_fit(
 def test_files_move(
     c3: FakeEsp, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """By the command: files copied, firmware and model written, the new file system made ready, files back."""
+    """The command copies files, writes firmware and model, makes the new file system, and puts the files back."""
     monkeypatch.chdir(tmp_path)
     image = firmware_bin("esp32c3", tmp_path / "firmware.bin")
     kept = tmp_path / "kept"
@@ -217,7 +217,8 @@ def test_files_move(
 def test_it_dies_in_the_middle(
     c3: FakeEsp, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Then the copies of the files stay, and the message says where. (The board's stand-in for esp32 tells the old layout.)"""
+    """If the write fails, the copies of the files stay, and the message names their folder. (The layout is the old
+    one.)"""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(c3.loader, "fault", "bad-md5")
     image = firmware_bin("esp32c3", tmp_path / "firmware.bin")
@@ -231,7 +232,7 @@ def test_it_dies_in_the_middle(
 
 
 def test_files_are_compared(c3: FakeEsp, tmp_path: Path) -> None:
-    """What was put back is read back, by the board, as a hash."""
+    """The host compares each restored file with the backup, by a hash that the board computes."""
     (tmp_path / "a.txt").write_bytes(b"a")
     kept = board_files.Backup(tmp_path, (), {"/a.txt": hashlib.sha256(b"b").hexdigest()})
     with (
@@ -260,7 +261,7 @@ def test_faults(fault: str, writer: Callable[..., EspWriter], monkeypatch: pytes
 
 
 def test_noise(writer: Callable[..., EspWriter]) -> None:
-    """While the chip tells what it is; esptool gives up at the first time."""
+    """Noise may come while the chip tells its kind; esptool alone would give up at the first time."""
     with FakeEsp("esp32c3", fault="noise=2") as board:
         job = writer("esp32c3", board.port)
         job.write(None, moved=False)

@@ -1,4 +1,4 @@
-"""What goes wrong around a boot loader's drive, and how drives are found on Linux, macOS and Windows. Nothing is emulated."""
+"""Faults around a boot loader's drive, and how drives are found on Linux, macOS and Windows. Nothing is emulated."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def fails(image: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.M
 
 
 def test_the_copy(drive: Callable[..., FakeBootsel], fails: Callable[..., str]) -> None:
-    """All of it arrives; without a serial port nobody can say whether it runs, and that is an error."""
+    """All of it arrives; without a serial port nothing shows that the firmware runs, and that is an error."""
     fake = drive()
     said = fails("--erase-files")
     assert fake.done.wait(30) and fake.faults == []
@@ -96,7 +96,7 @@ def test_the_copy(drive: Callable[..., FakeBootsel], fails: Callable[..., str]) 
 def test_no_board_no_build(
     drive: Callable[..., FakeBootsel], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A board that is not there is said before minutes are spent on its firmware."""
+    """A missing board is reported before its firmware is built, which takes minutes."""
     monkeypatch.setattr(flash.serial.tools.list_ports, "comports", list)
 
     def build(*_: object, **__: object) -> None:
@@ -187,7 +187,7 @@ def test_no_permission(number: int, tmp_path: Path, image: Path, monkeypatch: py
 
 
 def test_gone_after_the_last_block(tmp_path: Path, image: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The board restarts when it has everything; what the system says about its drive then is no failure."""
+    """The board restarts when it has everything; an error of the system about its drive is no failure then."""
 
     def gone(descriptor: int) -> None:
         raise OSError(errno.EIO, "Input/output error")
@@ -233,7 +233,7 @@ def test_mistakes(words: list[str], board: str, code: int, says: str, drive: obj
 
 
 class Running:
-    """What answers at a REPL, as far as it is asked here."""
+    """A stand-in for a board's REPL, with one answer to everything."""
 
     name = "/dev/ttyX"
 
@@ -279,7 +279,7 @@ def test_another_board_answers() -> None:
 
 
 def test_where_a_board_comes_back(monkeypatch: pytest.MonkeyPatch) -> None:
-    """By its serial number, where USB tells one; else at its port, or at one that was not there before."""
+    """A board comes back by its serial number, if USB has one; else at its port, or at a new port."""
 
     def plugged(*boards: tuple[str, str | None]) -> None:
         found = [SimpleNamespace(device=name, vid=0x2E8A, serial_number=number) for name, number in boards]
@@ -338,7 +338,7 @@ def test_images_that_are_refused(tmp_path: Path) -> None:
 
 
 def test_models_replace_what_was_pushed(image: Path) -> None:
-    """The logs of both halves come out blank, so that the image in front of them is what is mounted."""
+    """The logs of both halves are blank in the file, so the board mounts the image in front of them."""
     facts = load_board("RPI_PICO")
     blocks = uf2.parse(firmware_image.combined_image(facts, [DIGITS], image), "x")
     flat = {block.address - BASE: block.data for block in blocks}
@@ -437,7 +437,7 @@ def test_drives_of_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_not_mounted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A Linux without a desktop: the device is there, and nobody mounts it."""
+    """A Linux without a desktop: the device is there, and no program mounts it."""
     labels = tmp_path / "dev" / "disk" / "by-label"
     labels.mkdir(parents=True)
     (labels / "RPI-RP2").touch()

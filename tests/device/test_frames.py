@@ -54,7 +54,7 @@ class Model:
 
 
 class Board:
-    """The program of on_board/frames.py in a thread; `spoil_in` and `spoil_out` are what the line does to what goes to and comes from it."""
+    """The program of on_board/frames.py in a thread; `spoil_in` and `spoil_out` damage its bytes on the line."""
 
     def __init__(self, sizes: list[int]) -> None:
         self.model = Model(sizes)
@@ -215,7 +215,7 @@ def test_the_program_ends_when_it_is_told(board: Board) -> None:
 
 
 class Liar:
-    """A board that answers whatever it is sent with these bytes."""
+    """A board that answers everything with these bytes."""
 
     def __init__(self, *says: bytes) -> None:
         self._says = list(says)

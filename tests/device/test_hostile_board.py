@@ -47,7 +47,7 @@ def file_line(name: bytes, size: object = 100, crc: str = "00000000", at: object
 
 
 def listing(files: bytes, where: bytes = b"", version: bytes = b"mica:version 0.1.0\n") -> Reply:
-    """A board without a window, or with what `where` says."""
+    """A board without a window, or with the lines of `where`."""
 
     def reply(program: str) -> bytes:
         if "__version__" in program:
@@ -117,7 +117,7 @@ def test_what_cannot_be_read(files: bytes, where: bytes, version: bytes, mica: M
 
 
 def test_other_readers() -> None:
-    """Of what doctor and flash ask."""
+    """Wrong lines in the answers to doctor and flash are refused or reported."""
     for line in (b"mica:\n", b"mica:engine 1\n", b"mica:heap x y\n", b"mica:model -1 61\n", b"mica:clock \xff\n"):
         with FakeBoard(
             lambda _, line=line: line + b"mica:heap 1 1\nmica:mica 0.1.0\nmica:engine 1.1 ref 0 -\n"
@@ -188,14 +188,14 @@ def test_an_answer_that_trickles(hasty: None) -> None:
 
 
 def hello(program: str) -> bytes:
-    """What a board prints that knows one thing to say, and the word by which the host finds its place."""
+    """Answer of a board that repeats the word by which the host finds its place, and prints "hello" for the rest."""
     word = re.fullmatch(r"print\('([0-9a-f]{16})'\)", program)
     return word[1].encode() + b"\r\n" if word else b"hello"
 
 
 def test_prompts_that_come_late(hasty: None) -> None:
-    """A board on a busy computer answers each time it was asked, when nobody waits any more: the second prompt was taken for the
-    end of a soft reset, and what came of that for the board's answer to the first program."""
+    """A board on a busy computer answers every request, but after the host has stopped waiting. The second prompt once
+    passed for the end of a soft reset, and its answer for the board's answer to the first program."""
     asked = []
 
     def reply(program: str) -> bytes:
@@ -208,7 +208,7 @@ def test_prompts_that_come_late(hasty: None) -> None:
 
 
 def test_a_slow_board_left_in_a_transfer(hasty: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What filled its piece on a busy computer began the next one, which nothing filled: no MicroPython answered."""
+    """A board that is slow to look is reached although an earlier host left it in the middle of a transfer."""
     monkeypatch.setattr(serial_board, "_PATIENCE", 0.7)
     monkeypatch.setattr(serial_board, "_ANSWER", 1.5)
     with FakeBoard(hello, looks=0.4) as fake, SerialBoard(fake.port, reset=False) as board:

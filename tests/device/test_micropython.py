@@ -1,4 +1,4 @@
-"""Which MicroPython is built, and that nothing of it but what we know gets in."""
+"""Choice of the MicroPython that is built; and nothing gets into its tree but what mica knows."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def make_tree(folder: Path, version: str = "1, 29, 0, 0") -> Path:
-    """What of a MicroPython tree is looked at before it is built."""
+    """Make the parts of a MicroPython tree that mica checks before a build."""
     names = ("MAJOR", "MINOR", "MICRO", "PRERELEASE")
     (folder / "py").mkdir(parents=True)
     lines = [f"#define MICROPY_VERSION_{n} {v}" for n, v in zip(names, version.split(", "), strict=True)]
@@ -77,7 +77,7 @@ def test_wrong_choice(cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 
 def test_tree_without_submodules(cache: Path, tmp_path: Path) -> None:
-    """A user's tree is not written to: the command that fetches what it lacks is said, for the port that needs it."""
+    """mica writes nothing into a user's tree: the error names the command that fetches missing parts for the port."""
     tree = make_tree(tmp_path / "tree")
     choose(str(tree)).check("unix")
     with pytest.raises(MicaError) as error:
@@ -89,7 +89,7 @@ def test_tree_without_submodules(cache: Path, tmp_path: Path) -> None:
 
 
 def test_changes_of_a_users_tree_are_seen(cache: Path, tmp_path: Path) -> None:
-    """A makefile is a rule, a source is not, what a build leaves behind is neither."""
+    """A makefile counts as a rule, a source as content, and the output of a build as neither."""
     tree = make_tree(tmp_path / "tree")
     mp = choose(str(tree))
     rules, contents = mp.state("unix")
@@ -190,7 +190,7 @@ def test_a_suite_that_has_something_else(
 
 
 def test_what_apt_cache_says() -> None:
-    """Of a binary package: version, file and hash; of what is neither, nothing."""
+    """A binary package gives version, file and hash; a virtual package gives nothing."""
     stanza = "Package: p\nVersion: 1:2-3\nFilename: pool/p_2-3_all.deb\nSize: 4\nSHA256: " + "ab" * 32
     (found,) = sources.offers_in(f"{stanza}\n\nPackage: virtual\n")
     assert (found.version, found.file, found.digest) == ("1:2-3", "p_2-3_all.deb", "ab" * 32)
@@ -269,7 +269,7 @@ def make_deb(path: Path, members: list[tarfile.TarInfo]) -> None:
 
 @pytest.mark.parametrize("name", ["./usr/src/x/../../../evil", "./usr/src/x//evil"])
 def test_a_package_that_would_write_elsewhere(tmp_path: Path, name: str) -> None:
-    """Where Python's tarfile has no filter as well."""
+    """A package with such a file is refused, also by a Python whose tarfile has no filter."""
     make_deb(tmp_path / "x.deb", [tarfile.TarInfo(name)])
     with pytest.raises(MicaError, match=r"x\.deb has a file outside of its folder"):
         sources._unpack_deb(tmp_path / "x.deb", "./usr/src/x/", tmp_path / "a" / "b")

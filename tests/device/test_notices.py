@@ -1,4 +1,4 @@
-"""Notices: from a linker's map to the licences of what it names. tests/e2e/test_release.py has those of a whole firmware."""
+"""Notices: from a linker's map to the licences of its objects. tests/e2e/test_release.py has a whole firmware's."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ LOAD /usr/lib/some/where/libm.a
 
 @pytest.fixture
 def build(tmp_path: Path) -> tuple[Path, Path]:
-    """(obj, tree): a tree with two components, and what a build of it left behind."""
+    """(obj, tree): a tree with two components, and the output of a build of it."""
     tree, obj = tmp_path / "tree", tmp_path / "obj"
     files = {
         "LICENSE": "The whole: MIT\n",
@@ -128,7 +128,7 @@ def test_own_licence_is_the_projects() -> None:
 def test_build_writes_them_beside_the_image(
     firmware: Callable[[str], BuildResult], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Of every object that the linker took something is known, those of our own assembly and of the port's too."""
+    """Every object that the linker took is known, those of our own assembly and of the port's too."""
     firmware("MPS2_AN385")
     assert main(["build", "--board", "MPS2_AN385", "-o", str(tmp_path / "image.elf"), "--json"]) == 0
     path = Path(json.loads(capsys.readouterr().out)["notices"])

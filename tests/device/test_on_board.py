@@ -1,4 +1,4 @@
-"""The programs that boards execute for us: they travel whole, and arguments arrive as they are, whatever they hold."""
+"""Programs that boards execute for us travel whole, and their arguments arrive unchanged, with any content."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_only_comments_stay_behind(path: Path) -> None:
 
 
 def executed(program: str, **names: object) -> bytes:
-    """What a program prints, in this Python."""
+    """Return the text that a program prints in this Python."""
     out = io.StringIO()
     with contextlib.redirect_stdout(out):
         exec(program, names)

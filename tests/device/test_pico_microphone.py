@@ -97,7 +97,7 @@ def test_every_sample(board: EmulatedBoard, sound: np.ndarray) -> None:
 
 
 def test_time(board: EmulatedBoard) -> None:
-    """So many samples take their time, while the program waits for them and while it does something else."""
+    """Samples take their time, while the program waits for them and while it does something else."""
     code = """
 m = microphone()
 x = array("h", bytes(1024))
@@ -158,7 +158,7 @@ print(channels(), *machines(), 1700 <= ring.count < 1800, ring.count == ring.cou
 
 
 def test_filled_while_nobody_looks(board: EmulatedBoard, sound: np.ndarray) -> None:
-    """How often the ring went round is known by the time; what is in it is the newest."""
+    """The time tells how often the ring went round; its content is the newest samples."""
     board.exec(FILLED)
     code = """
 ring = Microphone(16, 17, 18).ring(256, 256)
@@ -175,7 +175,7 @@ print(n)
 
 
 def test_filled_by_one(board: EmulatedBoard) -> None:
-    """Of two that take the same state machine the first ends; of what is wrong a line is said."""
+    """If two microphones take the same state machine, the first one ends; a mistake gives one line."""
     board.exec(FILLED)
     code = """
 a = Microphone(16, 17, 18).ring(256, 256)
@@ -213,7 +213,7 @@ print(channels(), *machines())
 
 
 def test_soft_reset_ends_dma(board: EmulatedBoard) -> None:
-    """Nothing goes on writing into what is another program's heap then."""
+    """After a soft reset no DMA goes on writing into the next program's heap."""
     board.exec(FILLED)
     board.exec("ring = Microphone(16, 17, 18).ring(2000, 256)\nat = ring._begin[0]")
     assert board.exec("sleep_ms(5)\nprint(channels(), ring.count > 40, at >> 28)") == b"1 True 2\n"
@@ -289,7 +289,7 @@ d.close()
 
 
 def test_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str], sound: np.ndarray) -> None:
-    """Before anything is started, in one line that says what to do."""
+    """Settings are refused before anything starts, in one line that says what to do."""
     quiet = sound // 2
     files = {
         "slow.wav": write_wav(tmp_path / "slow.wav", quiet, rate=100),
@@ -321,7 +321,7 @@ def test_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str], sound: np.n
 
 
 def test_mica_emu(firmware: Callable[[str], BuildResult], tmp_path: Path, sound: np.ndarray) -> None:
-    """For another program; the pins are those that were said, and what the microphone has to say is printed."""
+    """`mica emu` for another program: the pins are those of the option, and it prints the microphone's messages."""
     firmware("RPI_PICO")
     wav = write_wav(tmp_path / "two words.wav", sound)
     command = [sys.executable, "-c", "import sys; from mica.cli.main import main; sys.exit(main())"]

@@ -63,7 +63,7 @@ def test_recorded_pin(board: EmulatedBoard, hum: np.ndarray, tmp_path: Path) -> 
 
 
 def test_samples_by_dma(board: EmulatedBoard, hum: np.ndarray) -> None:
-    """mica.analog: every sample while the program sleeps, what was lost is told, and its channel is free for others afterwards."""
+    """mica.analog gives every sample while the program sleeps, reports losses, and frees its channel afterwards."""
     code = """
 from array import array
 from time import sleep_ms
@@ -112,7 +112,7 @@ def test_recorded_moves(board: EmulatedBoard, moves: np.ndarray, tmp_path: Path)
 
 
 def test_registers(board: EmulatedBoard, moves: np.ndarray) -> None:
-    """It is known by its register, sleeps at first, has ranges, and its FIFO keeps what nobody reads, until it is full; a byte takes its time."""
+    """A register tells its kind. It sleeps at first, has ranges, its FIFO fills up once, and a byte takes its time."""
     code = """
 from machine import I2C, Pin
 from struct import unpack
@@ -160,7 +160,7 @@ def at_spi(moves: np.ndarray, tmp_path_factory: pytest.TempPathFactory) -> Itera
 
 
 def test_recorded_moves_at_spi(at_spi: EmulatedBoard, moves: np.ndarray, tmp_path: Path) -> None:
-    """An MPU6500: the same rows; nobody answers at the other bus, or to another chip select."""
+    """An MPU6500 gives the same rows; the other bus and another chip select get no answer."""
     words = "mpu6500,id=1,sck=10,mosi=11,miso=12,cs={}"
     ((_, x),) = recorder.record(at_spi, recorder.imu(words.format(13)), tmp_path, 1, 0.5, 100)
     np.testing.assert_array_equal(x, moves[:50])
@@ -170,7 +170,8 @@ def test_recorded_moves_at_spi(at_spi: EmulatedBoard, moves: np.ndarray, tmp_pat
 
 
 def test_rows_of_its_fifo_at_spi(at_spi: EmulatedBoard, moves: np.ndarray) -> None:
-    """mica.motion.MPU6500: row after row, also a burst by DMA; half of an MPU6050's FIFO, whose end is told; a byte takes its time."""
+    """mica.motion.MPU6500 gives row after row, also by DMA. Its FIFO is half of an MPU6050's; a full one is
+    reported."""
     code = """
 from array import array
 from machine import Pin, SPI

@@ -1,4 +1,4 @@
-"""Where a model lies on a board: its own copy is used if it is equal, and no golden vector goes into RAM."""
+"""Place of a model on a board: the board's own copy is used if it is equal, and no golden vector goes into RAM."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_place(
     found: str | None,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Of a file that is copied into RAM, only one without golden vectors is taken; another model is never taken."""
+    """A file that the board copies into RAM is used only without golden vectors; another model is never used."""
     lean = codec.without_golden(digits)
     there, other = digits if golden else lean, codec.with_crc(digits[:100] + b"\xff" + digits[101:])
     if place_of == "/rom":

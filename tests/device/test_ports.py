@@ -1,4 +1,4 @@
-"""What goes wrong with ports: held, forbidden, or with nobody at the other end."""
+"""Faults of ports: in use, forbidden, or without a board at the other end."""
 
 import os
 import pty

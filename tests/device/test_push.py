@@ -35,14 +35,14 @@ def ask_code(path: str) -> str:
 
 
 def ask(board: Link, path: str) -> tuple[bool, int]:
-    """Whether the board had to copy the model, and the CRC-32 of its output."""
+    """Return (True if the board had to copy the model, CRC-32 of its output)."""
     copied, crc = board.exec(ask_code(path)).split()
     return copied == b"True", int(crc)
 
 
 @pytest.fixture
 def port(firmware: Callable[[str], BuildResult]) -> Iterator[str]:
-    """Where an emulated board is that has just been switched on."""
+    """Address of an emulated board that has just been switched on."""
     board = load_board("MPS2_AN385")
     with Emulator(board, firmware("MPS2_AN385").image, tcp=0) as emulator:
         yield emulator.port
@@ -250,7 +250,7 @@ def test_files(empty: Link) -> None:
 
 
 def test_files_that_are_there_are_copied_within_an_image() -> None:
-    """What is sent lies between the copies; where two of them touch, nothing is."""
+    """The host sends the bytes between the copies; it sends nothing where two copies touch."""
     image = bytes(range(100))
     copies = [(10, push.File("a", 20, 0, 1000)), (30, push.File("b", 20, 0, 2000))]
     for start in range(100):

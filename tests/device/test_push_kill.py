@@ -103,7 +103,7 @@ def pico(firmware: Callable[[str], BuildResult], tmp_path_factory: pytest.TempPa
 
 
 class Phases:
-    """Notes when a push comes to what, and can cut the power some time after."""
+    """Times at which a push reaches its phases; it can cut the power some time after one."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.begun: dict[str, float] = {}
@@ -197,7 +197,7 @@ def test_power_cuts_at_random_moments(
 
 
 def test_a_trial_that_hangs_ends_by_the_watchdog(pico: Pico, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The watchdog's reset is the verdict; what hung is not tried again."""
+    """The watchdog's reset is the verdict; a model that hung is not tried again."""
     before = pico.answers()
     call = push._call
     hang = (

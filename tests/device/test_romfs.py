@@ -1,4 +1,4 @@
-"""ROMFS images: MicroPython's own VfsRom reads what we write, and finds every file's data at a multiple of 16."""
+"""ROMFS images: MicroPython's own VfsRom reads our images, and finds every file's data at a multiple of 16."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ vfs.umount("/image")
 
 @pytest.mark.parametrize("size", [3, 128, 129, 131, 16386, 16388, 2])
 def test_padding(size: int) -> None:
-    """As long as it says, and no wider a number than that takes, where one such has this size."""
+    """A padding has the length that it states, in the shortest number that allows this size."""
     padding = romfs._padding(size)
     kind, at, end = romfs._read_record(padding, 0)
     assert (kind, end, len(padding)) == (1, size, size)
@@ -99,7 +99,7 @@ def test_random(unix_board: Link, seed: int) -> None:
 
 
 def test_same_files_as_mpremotes_writer(unix_board: Link) -> None:
-    """An image of the usual writer, which nobody here wrote, reads the same but for the places."""
+    """An image of MicroPython's usual writer reads the same, except for the places of its files."""
     files = {"a.bin": b"a" * 300, "lib/b.bin": b"b" * 5}
     theirs = mpremote_image(files)
     ours = romfs.build(files)

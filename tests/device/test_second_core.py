@@ -1,4 +1,4 @@
-"""The second core of the virtual Pico: its start, its side of the SIO, its interrupts, and what a flash write asks of it."""
+"""The second core of the virtual Pico: its start, its side of the SIO, its interrupts, its wait for a flash write."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def test_sio(board: Link) -> None:
 
 
 def test_fifo_edges(board: Link) -> None:
-    """Eight words deep; a word too many, and one that is not there, are told until they are cleared."""
+    """The FIFO is eight words deep; flags report a word too many and a read of a missing one until they are cleared."""
     board.exec("reset()\nmem[0x40012004] = 1 << 16")  # off: nobody takes any
     assert ask(board, "[mem[ST] >> 1 & 3 for mem[WR] in range(9)]") == "[1, 1, 1, 1, 1, 1, 1, 0, 2]"
     assert ask(board, "mem[RD], mem[ST] & 8, mem[0xe000e200] >> 15 & 1") == "(0, 8, 1)"

@@ -22,7 +22,7 @@ REQUESTS = [
 
 
 def served(at: int) -> tuple[list[bytes], list[object], bool]:
-    """Answers to REQUESTS, and what they did, with a KeyboardInterrupt before the line of number `at`; whether there is such a line."""
+    """Answers to REQUESTS and their effects, with a KeyboardInterrupt before line `at`; True if the line exists."""
     their_requests, requests = os.pipe()
     answers, their_answers = os.pipe()
     content = b"".join(k + struct.pack("<II", len(n), len(b)) + n + b for k, n, b in REQUESTS)

@@ -25,7 +25,7 @@ SIGNED = signature.sign(PLAIN, KEY)
 
 
 def changed(at: int) -> bytes:
-    """One bit of the model changed by somebody who can compute a checksum."""
+    """The model with one bit changed and a right checksum."""
     data = bytearray(PLAIN)
     data[at] ^= 1
     return codec.with_crc(bytes(data)) + SIGNED[len(PLAIN) :]
@@ -86,7 +86,7 @@ def test_boards_refuse(small_board: Link) -> None:
 
 
 def test_boards_load(small_board: Link) -> None:
-    """As bytes, from a file, in a block of its own, with keys of every length; and without a key as ever."""
+    """A signed model loads as bytes, from a file, and in its own block, with keys of every length and without a key."""
     run = f"m.input(0)[:] = {pushed_models.INPUT!r}\nm.run()\nimport binascii\nprint(binascii.crc32(m.output(0)))\nm.deinit()"
     expected = b"%d\n" % pushed_models.answer(PLAIN)
     for key in (KEY, *((bytes(16), bytes(64), bytes(65), bytes(1000)) if small_board.name == "UNIX" else ())):
@@ -132,7 +132,7 @@ def silent(_: str) -> None:
 
 
 def test_push_with_a_key(small_board: Link) -> None:
-    """The trial refuses, whatever the host has looked at; the one of before stays."""
+    """The trial refuses the model even if the host has not checked it; the model before stays."""
     if small_board.name == "UNIX":
         small_board.exec("import os\nfor e in os.ilistdir():\n    if '.mica' in e[0]: os.remove(e[0])")
     assert push.push(small_board, {"net.mica": SIGNED}, say=silent, key=KEY).confirmed

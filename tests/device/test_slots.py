@@ -198,7 +198,7 @@ def test_one_after_the_other(fake: Fake) -> None:
 
 @pytest.mark.parametrize("place", ["first", "middle", "last"])
 def test_a_confirmed_half_whose_image_is_damaged(fake: Fake, place: str) -> None:
-    """Flash that has lost a bit since: the commit is well, and what it speaks of is not."""
+    """A bit of the flash has changed since: the commit is right, and its image is not."""
     for data in (OLD, GOOD):
         assert fake.put(a=data).confirmed
         fake.boot()
@@ -275,7 +275,7 @@ def test_a_plain_image_counts_until_a_push(fake: Fake) -> None:
 
 
 def test_a_plain_image_as_long_as_a_half(fake: Fake) -> None:
-    """Where the log of the first half would be there is image, and the second half is free."""
+    """The image covers the place of the first half's log, and the second half is free."""
     image = romfs.rom_window_image({"a.m": bytes(HALF - 48)}, 2 * HALF)
     image = romfs.rom_window_image({"a.m": bytes(HALF - 48 + HALF - len(image))}, 2 * HALF)
     assert len(image) == HALF
@@ -408,7 +408,7 @@ def nested(good):
 @pytest.mark.parametrize("before", ["nothing", "plain", "half", "half and plain"])
 @pytest.mark.parametrize("new", [GOOD, BAD], ids=["good", "bad"])
 def test_power_cut_at_every_operation(fake: Fake, before: str, new: bytes) -> None:
-    """The old or the new is there whole, and never one that fails; and the next push does what this one should have."""
+    """After a power cut the old model or the new one is there whole, and never a faulty one; the next push succeeds."""
     fake.board.exec(NESTED)
     old = (None, None) if before == "nothing" else (OLD, SIDE)
     if before == "plain":
@@ -452,7 +452,7 @@ def test_power_cut_at_every_operation(fake: Fake, before: str, new: bytes) -> No
 
 @pytest.mark.parametrize("torn", ["none", "front", "tail", "all"])
 def test_what_was_rejected_is_not_tried_again(fake: Fake, torn: str) -> None:
-    """Not even when the log that says so is half erased."""
+    """A rejected image is not tried again, even if the log with the rejection is half erased."""
     fake.put(a=OLD)
     fake.boot()
     fake.put(a=BAD)
@@ -480,7 +480,8 @@ def test_a_reason_that_was_cut_short_is_no_text(fake: Fake) -> None:
 
 
 def test_a_board_with_another_boot_gets_files(fake: Fake) -> None:
-    """Runtime without our _boot.py: nobody would look at the halves, and MicroPython may have mounted the window."""
+    """A runtime without our _boot.py gets files: its boot does not look at the halves, and may have mounted the
+    window."""
     fake.board.exec("del mica._boots")
     try:
         assert push.listing(fake.board).place == "files"
@@ -532,12 +533,12 @@ for size in (3 * 4096, 4 * 4096 - 1, 4 * 4096, 5 * 4096):
 
 
 def test_a_window_has_room_for_two_halves(fake: Fake) -> None:
-    """Of a half the last block is its log, so that two take four blocks."""
+    """The last block of each half is its log, so two halves need four blocks."""
     assert fake.board.exec(WINDOWS).decode() == "None None 16384 20480 "
 
 
 def test_marks_stand_where_earlier_firmware_looks(fake: Fake) -> None:
-    """A half's log begins with the commit; then a page each for what was confirmed and what was rejected; then the marks."""
+    """A half's log has the commit, then a page for the confirmation, one for the rejection, and the marks."""
     for new, pages in (
         (GOOD, (b"confirmed\n", b"\xff", b"begun\n")),
         (BAD, (b"\xff", b"rejected a.m: layer 3", b"begun\n")),
@@ -568,7 +569,7 @@ def test_a_trial_runs_the_golden_vectors(fake: Fake) -> None:
 
 
 def test_random_bytes_are_no_half(fake: Fake) -> None:
-    """Whatever a commit page claims of an image, the CRC-32s have to agree."""
+    """A half counts only if the CRC-32s of its commit page and of its image agree."""
     image = romfs.half_image({"a.m": OLD})
     page = romfs.commit_page(1, len(image), binascii.crc32(image), (0, 0), None)
     fake.plain(image, HALF)

@@ -1,4 +1,4 @@
-"""The type stubs of the runtime are whole, that of the C module says what it has, and examples pass mypy with them."""
+"""The runtime's type stubs are whole, the C module's stub lists all that it has, and examples pass mypy with them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def public(name: str) -> bool:
 
 
 def names_of(tree: ast.Module | ast.ClassDef) -> dict[str, str]:
-    """Public functions, classes and attributes of a module or class, by name; what each of them is."""
+    """Public functions, classes and attributes of a module or class, by name, with the kind of each."""
     found: dict[str, str] = {}
     for node in tree.body:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and public(node.name):
@@ -128,6 +128,6 @@ TUPLES = {
 
 
 def test_examples_pass_mypy(stubs: Path) -> None:
-    """Stubs that are wrong about what examples do would be wrong for everybody."""
+    """The stubs fit the examples, and so the programs of users."""
     lenient = ("--scripts-are-modules", "--disable-error-code=import-not-found", "--disable-error-code=union-attr")
     mypy(stubs, *lenient, *sorted((FIRMWARE / "examples").glob("*.py")))

@@ -43,7 +43,7 @@ def test_a_process_that_ends_within_a_request(board: UnixBoard) -> None:
 
 
 def test_a_process_that_has_ended_when_its_request_is_given_up(board: UnixBoard) -> None:
-    """What a person did comes out, and a new process is there for the next request."""
+    """Ctrl-C reaches the caller, and the next request gets a new process."""
 
     def enough(data: bytes) -> None:
         killed(board)

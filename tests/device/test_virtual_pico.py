@@ -185,7 +185,7 @@ def test_a_second_program_is_told(pico: VirtualPico) -> None:
 
 
 def test_hard_reset(pico: VirtualPico) -> None:
-    """As on a cable, the port is gone and comes back; files stay."""
+    """After a hard reset the port disappears and returns, as on a cable; files stay."""
     with SerialBoard(pico.port) as board:
         board.exec("with open('kept.txt', 'w') as f: f.write('still here')\nx = 1")
         with pytest.raises(BoardError):

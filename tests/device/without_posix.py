@@ -1,4 +1,4 @@
-"""Imports the commands that have to work on Windows and macOS with the modules blocked that Windows lacks, and runs some.
+"""Imports the commands that must work on Windows and macOS, with modules blocked that Windows does not have; runs some.
 
 A program of its own, because what is imported stays: test_diagnosis.py starts it.
 """

@@ -22,7 +22,7 @@ Once = Callable[[str, Callable[[Path], Path]], Path]
 
 @pytest.fixture(scope="session")
 def once(tmp_path_factory: pytest.TempPathFactory) -> Once:
-    """once(name, make) is what make(folder) returns, and the process that needs it first calls it."""
+    """once(name, make) returns the path from make(folder). The process that needs it first calls make."""
     base = tmp_path_factory.getbasetemp()
     run = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
 

@@ -1,4 +1,4 @@
-"""What the end-to-end tests share: the command line as a user types it, and the models it is used on."""
+"""Helpers of the end-to-end tests: the command line as a user types it, and the models it is used on."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ REFERENCE = ROOT.parent / "shared" / "models"
 
 @dataclass
 class Result:
-    """What a command left behind."""
+    """Result of a command: its exit code, and the texts that it printed."""
 
     code: int
     out: str

@@ -68,7 +68,7 @@ def _sources(kernel: str) -> set[str]:
 
 
 def test_the_map_has_the_kernels_and_no_others(built: Result) -> None:
-    """Of the project's object files only those of the three kernels, and what all share, have code in the image."""
+    """Of the project's object files, only those of the three kernels and of the shared code have code in the image."""
     answer = built.json
     assert set(answer["kernels"]) == KEPT
     linker_map = Path(answer["elf"]).with_suffix(".map").read_text()

@@ -1,4 +1,4 @@
-"""`mica emu`: a board for other programs, and no emulator that stays behind, whatever ends it."""
+"""`mica emu`: a board for other programs, and no emulator stays behind, however the command ends."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def read_json(stream: IO[str]) -> dict:
 
 
 def start(*arguments: object) -> tuple[subprocess.Popen[str], dict]:
-    """`mica emu --json`, and what it says."""
+    """Start `mica emu --json`; return the process and its first object."""
     command = [*MICA, "emu", NAME, "--json", *map(str, arguments)]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert process.stdout is not None

@@ -1,4 +1,4 @@
-"""Every example of firmware/examples, run on the boards that its second line names; its last lines say what it prints."""
+"""Every example of firmware/examples runs on the boards in its second line, and prints its last lines."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def expected(file: Path) -> list[str]:
 
 
 def matches(pattern: str, line: str) -> bool:
-    """Whether a printed line is as said; "..." stands for anything."""
+    """Return True if a printed line matches the pattern; "..." stands for anything."""
     return re.fullmatch(".*".join(map(re.escape, pattern.split("..."))), line) is not None
 
 

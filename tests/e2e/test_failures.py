@@ -1,4 +1,4 @@
-"""The failure table: what a new user gets wrong, what mica says, the exit code. One line each, never a traceback."""
+"""The failure table: mistakes of a new user, mica's messages, and the exit codes. One line each, never a traceback."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def copy(path: Path, to: Path) -> Path:
 
 
 def with_sources(folder: Path) -> Path:
-    """As firmware/ is: with the runtime's sources where a package has compiled ones."""
+    """Make a folder with the runtime's sources, as firmware/ is. An installed package has compiled ones instead."""
     (folder / "mica").mkdir()
     (folder / "mica" / "model.py").write_text("precious = 1\n")
     return folder
@@ -409,7 +409,7 @@ def test_port_that_another_program_holds(emulated_port: str, digits: Path, capsy
 
 
 def test_board_without_mica(emulated_port: str, digits: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A file that is found before the frozen package stands for a firmware that lacks it."""
+    """A file in front of the frozen package stands for a firmware without mica."""
     with SerialBoard(emulated_port) as board:
         board.exec("""with open('mica.py', 'w') as f: f.write("raise ImportError(\\"no module named 'mica'\\")")""")
     code, line = error_line(capsys, "run", digits, TEST, "--on", emulated_port)

@@ -56,7 +56,7 @@ def test_the_blocks_are_short() -> None:
 
 @pytest.fixture
 def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with what the lines name, as a clone has it."""
+    """A folder with the files that the lines name, as in a clone."""
     demo = tmp_path / "host_tools" / "mica" / "demo"
     demo.parent.mkdir(parents=True)
     demo.symlink_to(ROOT / "host_tools" / "mica" / "demo")
@@ -68,7 +68,7 @@ PACKED: dict[str, bytes] = {}  # of lines that have run: the same line makes the
 
 
 def run(line: str, capsys: pytest.CaptureFixture[str]) -> str:
-    """A line of a page; what it printed on stdout."""
+    """Run a line of a page; return its output on stdout."""
     words = shlex.split(line)
     if words[0] == "mpremote":
         return mpremote(words[1:], capsys)
@@ -99,7 +99,7 @@ def mpremote(words: list[str], capsys: pytest.CaptureFixture[str]) -> str:
 
 
 def answers(outs: dict[str, str]) -> bool:
-    """Whether `mica run` on the first of the test samples said what that digit is."""
+    """Return True if `mica run` on the first of the test samples named the right digit."""
     (out,) = (out for line, out in outs.items() if line.startswith("mica run"))
     return out.splitlines()[1].split()[0] == expected()
 
@@ -119,7 +119,7 @@ def test_no_board_at_all(firmware: Firmware, checkout: Path, capsys: pytest.Capt
 
 
 def plug_in(monkeypatch: pytest.MonkeyPatch, port: Callable[[], str]) -> None:
-    """pyserial's listing: what `port` tells is there, by USB."""
+    """Make pyserial list the board at `port`, as at USB."""
 
     def listing() -> list[SimpleNamespace]:
         return [SimpleNamespace(device=port(), vid=0x2E8A, pid=5, serial_number=None)] if port() else []

@@ -1,4 +1,4 @@
-"""`mica fit`: what it predicts is what the virtual Pico takes, of models that the cost table has not seen; and what it refuses."""
+"""`mica fit`: it predicts the virtual Pico's costs of models that the cost table has not seen; and its refusals."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def convolution(folder: Path, n_in: int, size: int, n_out: int, stride: int = 1)
 
 @pytest.mark.parametrize("name", MODELS)
 def test_predicts_the_virtual_pico(name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """Cycles within 25 %, layer by layer within half, and the heap within 6 kB of what `mica bench` measures."""
+    """Cycles are within 25 % of `mica bench`, each layer within half, and the heap within 6 kB."""
     board = load_board("RPI_PICO")
     compiled = compile_file(network(name), None, {"N": 1}, plain=True, scratch_limit=board.scratch)
     told = predict(compiled.model, compiled.data, board, Table.read())
@@ -85,7 +85,7 @@ def test_predicts_the_virtual_pico(name: str, capsys: pytest.CaptureFixture[str]
 
 
 def test_the_table_has_not_seen_them() -> None:
-    """The script that writes it measures other models; what it notes down names none of these, and says its revision."""
+    """The script that writes the table measures other models; its notes name none of these, and state its revision."""
     content = json.loads(PATH.read_text())
     assert set(content["cores"]) >= {"m0plus", "m3", "m4", "m7", "m33", "rv32"}
     for entry in [*content["cores"].values(), *content["boards"].values()]:
@@ -96,7 +96,7 @@ def test_the_table_has_not_seen_them() -> None:
 
 
 def test_the_table_has_every_kernel() -> None:
-    """On every core; but for the step that a program of one's own computes. Else: scripts/costs, with the --only of what is missing."""
+    """The table has every kernel on every core, but for a program's own step. For a new one: scripts/costs --only."""
     known = {row.name for row in KERNELS} - {"custom_s8"}
     for name, facts in json.loads(PATH.read_text())["cores"].items():
         assert known - {kind.split()[0] for kind in facts["kinds"]} == set(), name
@@ -162,7 +162,8 @@ def test_too_much_for_the_board(tmp_path: Path) -> None:
 
 
 def test_proposes_four_bits_where_flash_is_short(tmp_path: Path) -> None:
-    """1,070 kB of weights in int8, more than the 960 KB for models: the line that it proposes makes what fits, with its price in time.
+    """1,070 kB of int8 weights do not fit into 960 KB for models: the proposed line packs a model that fits, with its
+    price in time.
 
     Without that line it does not fit, and `pack --board` refuses it.
     """
@@ -199,7 +200,7 @@ def test_pack_refuses_what_fit_refuses(
 
 
 def test_golden_vectors_count_where_they_make_the_file_too_large(tmp_path: Path) -> None:
-    """What is weighed is the file that would be written."""
+    """The check of flash counts the file as it would be written, with its golden vectors."""
     path = convolution(tmp_path, 3, 64, 3)
     assert mica("pack", path, "--plain", "--board", "RPI_PICO", "-o", tmp_path / "few.mica", "--golden", "2").code == 0
     many = mica("pack", path, "--plain", "--board", "RPI_PICO", "-o", tmp_path / "many.mica", "--golden", "60")

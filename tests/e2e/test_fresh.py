@@ -1,4 +1,4 @@
-"""scripts/fresh, with stand-ins for the programs that need root: what it makes, mounts, hands in and runs."""
+"""scripts/fresh, with stand-ins for the programs that need root: the folders it makes and mounts, and its commands."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""MLPerf Tiny's wake word on boards: one event for the word that its network hears, none for music; the virtual Pico by its microphone, in time."""
+"""MLPerf Tiny's wake word on boards: one event for the word, none for music; the virtual Pico keeps up."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def expected(packed: Path, sound: np.ndarray, n: int) -> list[int]:
-    """Where the mean of three answers is 0.95 or more for the first time since it was below, in ms; by this computer."""
+    """Times in ms at which the mean of three answers rises to 0.95 or more, computed on this computer."""
     with HostRunner(packed.read_bytes()) as runner:
         ends = range(n, len(sound) + 1, HOP)
         p = [float(runner.predict(sound[None, None, e - n : e].astype(np.float32))[0].reshape(-1)[0]) for e in ends]

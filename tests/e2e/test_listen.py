@@ -1,4 +1,4 @@
-"""mica.audio on MicroPython on this computer: sources of each kind, what is said of bad ones, and nothing of the sound lost or told twice."""
+"""mica.audio on MicroPython on this computer: sources of each kind, bad ones, and no sound lost or told twice."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def refused(board: Link, code: str) -> str:
 
 
 def expected(tones: Path, threshold: float, mean: int, step: int) -> list[str]:
-    """What the rules say, from the host's answers: scores averaged, a second between two, each label until it is below."""
+    """Lines by the rules from the host's answers: mean scores, a second between two, a label once until it is below."""
     x = sounds.read(tones.with_suffix(".wav"), 16000)
     ends = range(1600, len(x) + 1, step)
     with HostRunner(tones.read_bytes()) as runner:
@@ -144,7 +144,7 @@ except ZeroDivisionError:
 
 
 def test_thresholds_of_labels(board: Link, tones: Path) -> None:
-    """A label whose threshold is out of reach is not found, and the others are as before: on the board as on the host."""
+    """A label with a threshold out of reach gives no event; others stay as before, on the board as on the host."""
     for own, rest in (({"low": 0.8, "high": 1.0}, 0.7), ({"high": 0.8}, 0.7), ({"low": 1.0}, 0.7)):
         settings = detection.Settings(rest, 2, 1000, 400, (), own)
         with HostRunner(tones.read_bytes()) as runner:
@@ -158,7 +158,7 @@ def test_thresholds_of_labels(board: Link, tones: Path) -> None:
 
 
 def test_overrun(board: Link) -> None:
-    """A model that is late skips to what is new, and says how much it has not seen."""
+    """A late model skips to the newest samples, and reports how many it has skipped."""
     code = """
 source = Interrupts(sound)
 found = audio.listen(m, source, step=400, mean=1, threshold=0.6, spare=2)
@@ -180,7 +180,7 @@ print(e.label, e.problem)
 
 
 def test_unplugged(board: Link) -> None:
-    """A second of the same samples is told once; no samples at all are an error."""
+    """A second of equal samples is reported once; no samples at all are an error."""
     code = "tell(audio.listen(m, Quick(array('h', bytes(2 * 48000))), labels=['high'], threshold=2))"
     (line,) = lines(board, code)
     assert line.startswith("None") and "is the microphone connected" in line
@@ -229,7 +229,7 @@ for way in (array("h", x), mica.Quantised(x), memoryview(array("h", x)), list(ar
 
 
 def test_mica_listen(tones: Path, unix_of_module: Link) -> None:
-    """At a board's microphone: the events of its recording, one line each as they come, and what the microphone has to say."""
+    """`mica listen` at a board's microphone prints an event a line as they come, and the microphone's messages."""
     board = unix_of_module
     board.soft_reset()
     board.exec((Path(__file__).parent / "i2s_stand_in.py").read_text())

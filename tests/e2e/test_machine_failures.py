@@ -52,7 +52,7 @@ class Machine:
         return path
 
     def listening(self) -> int:
-        """A TCP port where somebody listens and says nothing."""
+        """A TCP port that accepts connections and never answers."""
         listener = socket.create_server(("127.0.0.1", 0))
         self.sockets.append(listener)
         return int(listener.getsockname()[1])

@@ -1,4 +1,4 @@
-"""The virtual Pico's microphone and mica.audio, with a small model: what is said is found in time, and a microphone that is not there is told."""
+"""The virtual Pico's microphone and mica.audio, with a small model: events in time, and a line about a missing one."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from mica.listen.microphone import Microphone, listen_at
 
 @pytest.mark.parametrize("source", [I2S, DMA])
 def test_hears(source: str, tones_rows: Path) -> None:
-    """A frame every 10 ms; half a second of a low tone is not what it waits for."""
+    """A frame comes every 10 ms; half a second of a low tone gives no event."""
     sound = sounds.read(tones_rows.parent / "tones.wav", 16000)[8000:]  # low, silence, high
     found = hear(tones_rows, sound, "high", 0.8, 4, 1.3, source)
     print(f"{found.used:.1%} of the time")
@@ -26,7 +26,8 @@ def test_hears(source: str, tones_rows: Path) -> None:
 
 
 def test_nothing_at_the_pins(tones_rows: Path) -> None:
-    """A second of zeros, then one line, for `mica listen` too, which takes PIO and DMA. What came while nobody looked is told; Ctrl-C ends DMA, and so PIO."""
+    """A second of zeros gives one line, also from `mica listen`, which takes PIO and DMA. Samples lost while the
+    program was busy are reported; Ctrl-C ends DMA, and so PIO."""
     code = """
 import mica
 from machine import I2S, Pin, mem32

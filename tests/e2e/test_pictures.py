@@ -1,4 +1,4 @@
-"""host_tools/PICTURES.md is what `scripts/pictures` writes, as far as nothing is measured for it."""
+"""host_tools/PICTURES.md has the output of `scripts/pictures`, apart from measured figures."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An hour at the prompt of a board leaves its memory as it was: what is free, and the largest piece of it."""
+"""An hour at a board's prompt leaves its memory as it was: the free bytes, and the largest free piece."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`mica pack --ram`, and what `pack --board` and `fit` make of a model that fits only in strips."""
+"""`mica pack --ram`; and `pack --board` and `fit` with a model that fits only in strips."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The REPL sessions of README.md and firmware/README.md, typed at emulated boards: they answer what stands there, word for word.
+"""The REPL sessions of README.md and firmware/README.md, typed at emulated boards, give the printed answers.
 
 .venv/bin/python tests/e2e/test_readme_repl.py    writes what the board answers today into them
 """
@@ -37,7 +37,7 @@ def pack_line(text: str) -> list[str]:
 
 
 def packed(to: Path) -> Path:
-    """What that command makes."""
+    """Run that command with paths of the test, and return the file that it writes."""
     words = pack_line(PAGE.read_text(encoding="utf-8"))
     assert words[:2] == ["mica", "pack"] and words[-2:] == ["-o", "digits.mica"]
     root = ROOT
@@ -56,7 +56,7 @@ def statements(block: str) -> list[str]:
 
 
 def type_at(emulator: Emulator, lines: list[str]) -> str:
-    """Type each line when the board is ready for it; what a person would then see on the screen."""
+    """Type each line when the board is ready for it; return the text that a person would then see on the screen."""
     with serial.serial_for_url(emulator.port, 115200, timeout=0.2) as port:
 
         def until(last: bytes = b">>> ") -> str:
@@ -105,7 +105,7 @@ def test_text() -> None:
 
 
 def write(page: Path, number: int, emulator: Emulator) -> None:
-    """Puts what the board answers into a page."""
+    """Write the board's answers into a page."""
     old = page.read_text(encoding="utf-8")
     block = session(old, number)
     page.write_text(old.replace(block, type_at(emulator, statements(block))), encoding="utf-8")

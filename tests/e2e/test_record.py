@@ -1,4 +1,4 @@
-"""`mica record`: sensors that stand in for real ones, on MicroPython on this computer; what is written is what they gave."""
+"""`mica record` with stand-ins for sensors, on MicroPython on this computer: the files hold the sensors' data."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def board() -> Iterator[Link]:
 
 @pytest.fixture
 def opened(board: Link, monkeypatch: pytest.MonkeyPatch) -> Link:
-    """What the command opens is the board with the sensors."""
+    """The board with the sensors, which the command opens in place of any target."""
     monkeypatch.setattr(record, "open_board", lambda target, progress: contextlib.nullcontext(board))
     return board
 

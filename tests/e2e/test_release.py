@@ -68,7 +68,7 @@ def made(firmware: Callable[[str], BuildResult], tmp_path_factory: pytest.TempPa
 
 
 def test_everything_is_there(made: Path) -> None:
-    """Files, manifest and SHA256SUMS agree; what could not be made is named with a reason that a person can act on."""
+    """Files, manifest and SHA256SUMS agree; a missing file is listed with a reason that a person can act on."""
     manifest = json.loads((made / "manifest.json").read_text())
     files = {entry["file"]: entry for entry in manifest["files"]}
     assert set(files) == {p.relative_to(made).as_posix() for p in made.rglob("*") if p.is_file()} - {
@@ -97,7 +97,7 @@ def test_everything_is_there(made: Path) -> None:
 
 
 def test_notices(made: Path) -> None:
-    """Whose code is in a Pico's firmware: found from the map, so all of these stand there though no list names them."""
+    """The notices name everyone whose code is in a Pico's firmware. They are found from the map: no list names them."""
     (path,) = made.glob("*RPI_PICO.uf2.NOTICES.txt")
     text = path.read_text()
     words = " ".join(text.split())
@@ -121,7 +121,7 @@ def test_notices(made: Path) -> None:
 
 
 def test_the_wheel_has_what_commands_need(made: Path) -> None:
-    """And is one for all Pythons from 3.11, and for systems whose C library is years old."""
+    """The wheel has the data of all commands. It serves all Pythons from 3.11, and systems with an old C library."""
     (wheel,) = made.glob("*.whl")
     assert sys.platform != "linux" or "-cp311-abi3-manylinux" in wheel.name
     names = set(zipfile.ZipFile(wheel).namelist())
@@ -169,7 +169,7 @@ def run(*command: object, cwd: Path, **environ: str) -> str:
 
 @pytest.fixture(scope="module")
 def installed(made: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with what the wheel holds, away from the checkout."""
+    """A folder with the wheel's content, away from the checkout."""
     work = tmp_path_factory.mktemp("package")
     (wheel,) = made.glob("*.whl")
     with zipfile.ZipFile(wheel) as archive:
@@ -181,7 +181,7 @@ def installed(made: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def python(installed: Path, code: str, *args: object) -> str:
-    """What a program prints whose mica is the installed one."""
+    """Return the text that a program prints with the installed mica."""
     elsewhere = installed.parent / "elsewhere"
     return run(sys.executable, "-c", code, *args, cwd=elsewhere, PYTHONPATH=str(installed))
 
@@ -229,7 +229,7 @@ def test_fit(installed: Path) -> None:
 
 
 def test_every_command_is_there(installed: Path) -> None:
-    """Each imports what it needs, and says what it takes."""
+    """Each command imports the modules that it needs, and prints its options."""
     said = mica(installed, "-h")
     names = re.findall(r"^    ([a-z]+)  ", said, flags=re.M)
     assert {"pack", "run", "fit", "flash", "doctor", "build"} <= set(names)

@@ -27,7 +27,7 @@ class Terminal:
         self.seen = b""
 
     def expect(self, text: bytes, seconds: float = 120) -> None:
-        """Reads until `text` appears behind what was expected before."""
+        """Read until `text` appears after the text that was expected before."""
         end = time.monotonic() + seconds
         while text not in self.seen:
             ready, _, _ = select.select([self.fd], [], [], 0.5)

@@ -18,7 +18,7 @@ VOID = {"meta", "link", "br", "img", "path", "rect", "polyline"}
 
 
 class Page(HTMLParser):
-    """Checks that elements close, and keeps the facts, the text, and what points elsewhere."""
+    """Check that elements close, and keep the facts, the text, and links to other places."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -127,7 +127,7 @@ def test_of_large_models(tmp_path: Path) -> None:
 
 
 def test_front_end(tmp_path: Path) -> None:
-    """The bands that the page draws are those of the definition: which bins they hear, and how loud beside the loudest."""
+    """The page draws the bands of the definition: which bins each takes, and its gains relative to the largest."""
     save_net(tmp_path / "net.onnx")
     packed = pack(tmp_path / "net.onnx", tmp_path / "net.mica", "--frontend", FRONT_END)
     result = mica("report", packed, "-o", tmp_path / "net.html", "--json")

@@ -34,7 +34,7 @@ def test_digits() -> None:
 
 
 def test_the_file_says_which_command_made_it(tmp_path: Path) -> None:
-    """And that does not depend on folders, or on the order of options."""
+    """The command in the file does not depend on folders, or on the order of options."""
     (tmp_path / "a folder").mkdir()
     there = tmp_path / "a folder" / "digits.onnx"
     there.write_bytes((DEMO / "digits.onnx").read_bytes())

@@ -1,4 +1,4 @@
-"""What scripts/setup installs: exactly what scripts/constraints.txt lists, by hash."""
+"""scripts/setup installs exactly the packages that scripts/constraints.txt lists, by hash."""
 
 from __future__ import annotations
 

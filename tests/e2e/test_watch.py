@@ -1,4 +1,4 @@
-"""mica.motion on MicroPython on this computer: rows in bursts, what is lost, what does not fit; a board runs the examples."""
+"""mica.motion on MicroPython on this computer: rows in bursts, lost rows, wrong settings; a board runs the examples."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def board(unix_board: Link, gestures: Path) -> Link:
 
 
 def said(gestures: Path, step: int) -> list[str]:
-    """What the host says of the same rows, a thousand a second."""
+    """Return the lines that the host prints for the same rows, a thousand a second."""
     with np.load(gestures.with_suffix(".npz")) as data:
         x = data["x"][0].astype(np.float32)
     with HostRunner(gestures.read_bytes()) as runner:
@@ -78,7 +78,7 @@ def test_every_row(board: Link, gestures: Path, bursts: list[int], step: int) ->
 
 
 def test_lost_and_still(board: Link) -> None:
-    """After rows were lost a whole window comes first; a second of one row is told once."""
+    """After lost rows the model waits for a whole window; a second of equal rows is reported once."""
     code = "tell(motion.watch(m, Bursts(x, [20] * 3 + [-1] + [20] * 5), mean=1, threshold=1, step=10, ms=160))"
     assert board.exec(code).decode().splitlines()[0] == (
         "None 70 overrun: the sensor's FIFO was full; take a lower rate, or a smaller model"

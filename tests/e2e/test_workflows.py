@@ -1,4 +1,4 @@
-"""What GitHub runs for people who host the project there: workflows that actionlint passes, and their scripts, run here."""
+"""Workflows for people who host the project on GitHub: actionlint passes them, and their scripts run here."""
 
 from __future__ import annotations
 

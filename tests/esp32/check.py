@@ -156,8 +156,8 @@ def compare(program: Path) -> tuple[bool, int]:
 
 
 def literals(file: Path) -> tuple[int, int]:
-    """Of the instructions in a module that load an address or a constant, how many load from where the linker put it; and
-    how many there are. The linker wrote to its log what it expected."""
+    """Count the instructions in a module that load an address or a constant: those that load from the linker's place,
+    and all. The linker's log has the expected places."""
     log = (file.parent / "link.log").read_text(encoding="utf-8")
     found = re.findall(r"^  ([0-9a-f]{8}) (?:GOT \S+|LIT) -> ([0-9a-f]{8})$", log, flags=re.M)
     places = [(int(at, 16), int(to, 16)) for at, to in found]

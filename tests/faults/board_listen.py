@@ -12,7 +12,7 @@ ROWS = 120
 
 
 def noise(n):
-    """As loud as int16 is, and for a while nothing."""
+    """Noise of full int16 range, and for a while silence."""
     state, found = 1, []
     for i in range(n):
         state = state * 1103515245 + 12345 & 0x3FFFFFFF

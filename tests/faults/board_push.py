@@ -13,7 +13,7 @@ PUSHED = "pushed.mica"
 
 
 class Wire:
-    """A broker's end: chunks come with their subscription, and what the board has is kept."""
+    """A broker's end: chunks come when the board subscribes to them, and its reports are kept."""
 
     def __init__(self):
         self.pusher = self.want = None
@@ -80,7 +80,7 @@ def connection(board):
 
 
 def no_memory_for_it(reason):
-    """Whether that is what a trial said, which a model has to pass with the memory that there is."""
+    """Return True if the trial failed for want of memory, which only an injected fault causes here."""
     return placed[0] and "MemoryError" in reason
 
 

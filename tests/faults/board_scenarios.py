@@ -45,7 +45,7 @@ def loose(data):
 
 
 def well():
-    """Return what is wrong with what all scenarios share, or None."""
+    """Return a line about what is wrong with the objects that all scenarios share, or None."""
     for m in (first, pair, streaming, slow):
         if m.arena.busy:
             return "the arena is busy"
@@ -740,7 +740,7 @@ placed = [0, 0, 0]
 
 
 def lasting():
-    """Whether the fault is memory that has run out for good, so what clears up had none either."""
+    """Return True if memory has run out for good, so that no clean-up could allocate either."""
     return placed[1] > placed[0]
 
 
@@ -777,7 +777,7 @@ def inject(make, begin, last, poll):
 
 
 def places(n, most, seed):
-    """All of 1 to n, or `most` of them: the last few, because of what is done at the end, the others spread out."""
+    """All of 1 to n, or `most` of them: the last few, as clean-up comes at the end, and the others spread out."""
     if n <= most or not most:
         return range(1, n + 1)
     ends = min(4, most // 3)

@@ -155,7 +155,7 @@ def text_cancelled():
 
 
 def text_goes_on():
-    """By another iterator, in the middle of the first one's prompt too."""
+    """Another iterator goes on with the text, in the middle of the first one's prompt too."""
     m = speakers[1]
 
     def say(prompt):

@@ -52,7 +52,8 @@ def scenarios(there: Link) -> list[str]:
 
 
 def inject(there: Link, name: str, most: int, seed: int) -> dict[str, int]:
-    """Faults in one scenario: each place, or `most` of them, spread out; how many of each kind. AssertionError with what broke."""
+    """Inject faults into one scenario, at each place or at `most` of them, spread out. Return how many of each kind.
+    Raises AssertionError with the fault that broke something."""
     try:
         there.exec(f"tried = one({name}, {most}, {seed})", timeout=600)
         *problems, last = there.exec("for p in problems:\n    print(p)\nprint(*tried)").decode().splitlines()

@@ -1,4 +1,4 @@
-"""A short form of `scripts/soak --memory`: memory that runs out, and Ctrl-C, anywhere in what a program does with models.
+"""A short form of `scripts/soak --memory`: memory runs out, and Ctrl-C comes, at any place of a program with models.
 
 After each fault the arena is free, or stop() frees it as documented; models give their answers; hooks are as their handles say.
 """

@@ -54,7 +54,7 @@ def packets(buffer: bytearray) -> list[bytes]:
 
 
 def is_loose(packet: bytes) -> bool:
-    """A message with QoS 0, which nobody promises to deliver once, in order, or at all."""
+    """Return True for a message with QoS 0, which may be lost, doubled or out of order."""
     return packet[0] >> 4 == PUBLISH and not packet[0] & 0b111
 
 
@@ -121,7 +121,8 @@ class Mqtt(Proxy):
 
 
 def one_round(model: Path, seed: int, seconds: float, samples: int = outages.SAMPLES) -> dict[str, int]:
-    """As outages.one_round. Raises AssertionError where an answer is lost, wrong or handed out twice, or the coordinator ends by itself."""
+    """Do outages.one_round through this proxy. Raises AssertionError if an answer is lost, wrong or given twice, or the
+    coordinator ends by itself."""
 
     def through(site: Site, port: int) -> Path:
         own = replace(site, path=site.path.with_name("through.toml"), port=port)

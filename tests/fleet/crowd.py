@@ -91,7 +91,7 @@ while True:
 
 @contextlib.contextmanager
 def many(clients: int, port: int, body: bytes) -> Iterator[Counter[str]]:
-    """Clients that ask again and again, in processes of their own; in the end, counts of what they got."""
+    """Run clients that ask again and again, in processes of their own; return counts of their answers in the end."""
     found = Counter[str]()
     with tempfile.TemporaryDirectory() as name:
         path, said = Path(name) / "body", Path(name) / "said"
@@ -156,7 +156,7 @@ def flood(site: Site, board: str, a_second: int) -> Iterator[None]:
 
 @contextlib.contextmanager
 def serving(*words: str, files: int = 0) -> Iterator[tuple[subprocess.Popen[bytes], int, Path]]:
-    """A server: its process, its port, and the file with what it says on stderr. files: how many it may open."""
+    """A server: its process, its port, and the file with its stderr. files: how many it may open."""
     with tempfile.TemporaryDirectory() as name:
         said = Path(name) / "said"
         command = [sys.executable, "-m", "mica", "fleet", "serve", *words, "--http", "127.0.0.1:0", "--json"]
@@ -222,7 +222,7 @@ def compare(port: int, pid: int, digits: Path, halves: int, bodies: int, seconds
 
 
 def problem(found: dict[str, Any]) -> str | None:
-    """What is not as it should be in what `main` has found."""
+    """The findings of `main` as JSON if one of them is out of bounds, else None."""
     ratios = [form[kind]["ratio"] for form in (found["no flood"], found["flood"]) for kind in ("invalid", "valid")]
     if max(ratios) <= 2 and found["flood"]["MB"] < 150 and found["lines of log"] < 10:
         return None

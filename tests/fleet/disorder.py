@@ -1,9 +1,10 @@
-"""Any order of events through the dispatcher: a world that a list of numbers drives, and what must hold in it.
+"""Any order of events through the dispatcher: a world driven by a list of numbers, and the rules that must hold in it.
 
-The world keeps what boards and messages really are: a board that is up holds requests, messages are on their way until they are
-delivered, lost, or delivered twice; wills may come late. `Disorder(numbers).run()` plays the numbers, then lets the faults end
-and everything arrive, and raises AssertionError where a request is not answered once, an answer is wrong though every
-answer was audited, a credit is out of range, or nothing goes on while a board lives.
+The world knows the true state of boards and messages: a board that is up holds requests, messages are on their way
+until they are delivered, lost, or delivered twice; wills may come late. `Disorder(numbers).run()` plays the numbers,
+then lets the faults end and everything arrive. It raises AssertionError if a request is not answered exactly once, or a
+credit is out of range. It also does so if an answer is wrong though every answer was audited, or if nothing goes on
+while a board lives.
 """
 
 from __future__ import annotations
@@ -228,7 +229,7 @@ class Disorder:
 
 
 def orders(n: int, seed: int) -> None:
-    """So many random orders, of up to 400 events, five boards and two liars. Raises AssertionError, with the one that broke."""
+    """Play n random orders, of up to 400 events, five boards and two liars. Raises AssertionError with a faulty one."""
     chance = random.Random(seed)
     for k in range(n):
         numbers = [chance.randrange(1 << 16) for _ in range(chance.randrange(20, 400))]

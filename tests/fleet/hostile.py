@@ -1,4 +1,4 @@
-"""Hostile messages to the agent: a MicroPython process takes what this makes up, and each of its answers is what the host expects.
+"""Hostile messages to the agent: a MicroPython process takes them, and gives only answers that the host expects.
 
 The process has a client that reads messages from a file, so 10^5 of them take a minute. Requests are damaged, cut short, lengthened, of
 other models and of other sizes; what is signed is damaged, of another key, another board's or old, or signed as it should be and odd
@@ -82,7 +82,7 @@ agent.work()
 
 @dataclass
 class _Plan:
-    """Messages for a board, and what it is to answer: key of a request -> status and outputs."""
+    """Messages for a board, and its expected answers: key of a request -> status and outputs."""
 
     messages: list[tuple[int, bytes]] = field(default_factory=list)
     answers: dict[Key, tuple[Status, bytes]] = field(default_factory=dict)
@@ -183,7 +183,7 @@ def kept(free: Sequence[int]) -> int:
 
 
 def one_round(data: bytes, seed: int, n: int) -> dict[str, int]:
-    """n messages to a board that has `data`, digits.mica. Raises AssertionError; figures of what was tried."""
+    """Send n messages to a board that has `data`, digits.mica. Return the figures. Raises AssertionError."""
     board = load_board("UNIX")
     image = firmware(board)
     plan = _plan(random.Random(seed), data, n)
@@ -226,7 +226,7 @@ def one_round(data: bytes, seed: int, n: int) -> dict[str, int]:
 
 
 def _host(seed: int, n: int) -> dict[str, int]:
-    """What a hostile board says to the host: read, or refused with a MicaError."""
+    """Send damaged messages of a board to the host: it reads each one, or refuses it with a MicaError."""
     chance = random.Random(seed)
     state = b'up 1 2 {"models": {"a.mica": "0123abcd"}, "largest": 32768}'
     have = b'{"generation": 3, "verdict": "confirmed", "reason": "x"}'

@@ -1,4 +1,4 @@
-"""nats-server with an MQTT port as the broker of a fleet: who may say what there is as in mosquitto's files."""
+"""nats-server with an MQTT port as the broker of a fleet. Its users have the rights of those in mosquitto's files."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def program() -> str | None:
 
 
 def _subjects(*topics: str) -> list[str]:
-    """What NATS calls topics: "/" is ".", and where MQTT's "#" stands for nothing, too, ".>" does not."""
+    """NATS's names of MQTT topics: "/" is ".". "#" also stands for no level, ".>" does not, so "a/#" has two names."""
     found = []
     for topic in topics:
         name = topic.replace("/", ".").replace("+", "*")

@@ -46,7 +46,7 @@ with open("fleet.json") as f:
 
 
 class Proxy:
-    """A port that leads to another. cut() ends a connection at random; spoil() changes a byte of what passes next, where it `spoils`."""
+    """A port that leads to another. cut() ends a connection at random; spoil() changes a byte on the way `spoils`."""
 
     spoils = True
 
@@ -124,7 +124,8 @@ def one_round(
     through: Callable[[Site, int], Path] | None = None,
     samples: int = SAMPLES,
 ) -> dict[str, int]:
-    """Counts of what was done and tried, after at least so many seconds and one whole job. Raises AssertionError where an answer is lost or wrong.
+    """Counts of faults and requests, after at least so many seconds and one whole job. Raises AssertionError if an
+    answer is lost or wrong.
 
     through: makes the settings of a coordinator that goes through the proxy at that port, too; it then may end by a kill alone."""
     chance = random.Random(seed)

@@ -1,4 +1,4 @@
-"""What asks a JetStream work queue of mica's: tests, and tests/fleet/bench."""
+"""A client of mica's JetStream work queue, for tests and for tests/fleet/bench."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ async def connected(url: str) -> AsyncIterator[Any]:
 
 
 async def _surely(make: Any) -> Any:
-    """What a call gives, though the server may be away for some time."""
+    """Return the result of a call, which is repeated while the server is away."""
     import nats.errors
 
     for _ in range(100):
@@ -72,7 +72,7 @@ async def ask(js: Any, stream: str, model: str, bodies: Mapping[str, bytes]) -> 
 
 
 async def until(js: Any, stream: str, n: int, seconds: float = 60.0) -> None:
-    """So many requests have an answer."""
+    """Wait until n requests have an answer."""
     found = -1
     for _ in range(int(seconds / 0.05)):
         found = (await _surely(lambda: js.stream_info(f"{stream}-answers"))).state.messages
@@ -93,7 +93,7 @@ async def acknowledged(js: Any, stream: str, model: str) -> None:
 
 
 async def waiting(js: Any, stream: str, n: int) -> None:
-    """So many requests are in the stream, and no more: one that was acknowledged is taken out a moment later."""
+    """Wait until exactly n requests are in the stream: an acknowledged one leaves it a moment later."""
     found = -1
     for _ in range(100):
         found = (await _surely(lambda: js.stream_info(stream))).state.messages

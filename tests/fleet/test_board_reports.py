@@ -1,4 +1,4 @@
-"""Messages of one board's login with every field of every kind: nobody ends, nothing gets slower, and other boards work on."""
+"""Messages of one board's login with every field of every kind: nothing ends or slows down, other boards work on."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def many(n: int) -> bytes:
 
 
 def test_every_kind_in_every_field_is_read_or_refused() -> None:
-    """What was read has the types and bounds that it is trusted to have: the whole room check takes it."""
+    """Reports that are read have the types and bounds that the host relies on: the capacity check takes all of them."""
     read = refused = 0
     found: dict[str, reports.State] = {}
     for head in HEADS:
@@ -122,7 +122,7 @@ def test_a_push_is_not_ended_by_what_is_read(digits_file: Path) -> None:
 
 
 def calls(action: Callable[[], object]) -> int:
-    """How many lines of Python it takes: a measure of time that does not depend on the machine."""
+    """Number of lines of Python that an action executes: a measure of time that does not depend on the machine."""
     n = 0
 
     def count(frame: object, event: str, arg: object) -> object:

@@ -1,4 +1,4 @@
-"""Whether a push fits: what boards say of themselves, and what is refused for which reason before a byte is sent."""
+"""Capacity check of a push: reports of boards, and the reason of each refusal, before a byte is sent."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ def test_packets_are_found_wherever_the_stream_is_cut() -> None:
 
 
 def test_what_the_proxy_does_to_packets(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing but messages with QoS 0 is doubled, reordered or dropped; whatever comes through is whole."""
+    """Only messages with QoS 0 are doubled, reordered or dropped; all messages arrive whole."""
     monkeypatch.setattr(chaos, "SHARES", {})
     monkeypatch.setattr(chaos, "LOOSE_SHARES", dict.fromkeys(("doubled", "reordered", "dropped"), 0.2))
     sent = [publish(bytes((i, i)), qos=i % 2) for i in range(200)]

@@ -1,4 +1,4 @@
-"""The dispatcher: what the first designs taught, one test each; then any order of events."""
+"""The dispatcher: a test for each fault of its first designs; then any order of events."""
 
 from __future__ import annotations
 
@@ -180,7 +180,7 @@ def test_a_request_that_kills_boards_is_set_aside() -> None:
 
 
 def test_where_boards_die_of_other_things_a_request_has_more_chances() -> None:
-    """Of two boards both are lost again and again: what they are at work on is set aside at the eighth time, not at the third."""
+    """Two boards are lost again and again: their request is set aside at the eighth time, not at the third."""
     d = fleet("ab")
     submit(d, 40)
     (work,) = (h.work for h in d._boards["a"].held.values() if h.work.key.seq == 0)

@@ -1,4 +1,4 @@
-"""Boards behind a broker: MicroPython processes with the agent and mosquitto, killed at random; and what is said where it cannot be."""
+"""Boards behind a broker: mosquitto, and MicroPython processes with the agent, killed at random; and errors."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def wait_until(what: Callable[[], object], seconds: float = 30.0) -> None:
 
 
 def kill_at_random(members: list, every: float, over: threading.Event, seed: int) -> list[int]:  # type: ignore[type-arg]
-    """SIGKILL to a random board every so many seconds; what is returned grows by one for each."""
+    """Send SIGKILL to a random board every so many seconds; the returned list grows by one for each."""
     killed: list[int] = []
     chance = random.Random(seed)
 

@@ -76,7 +76,7 @@ def test_boards_and_the_server_are_killed_and_nothing_is_lost(
 
 
 def test_a_board_speaks_for_no_other(fleet: Site, join: Join) -> None:
-    """One that uses a name that is not its own; what it says as itself comes through."""
+    """A board cannot send under another's name; messages under its own name arrive."""
     liar = """
 import json
 from mica_fleet.mqtt import Client
@@ -101,7 +101,8 @@ while True:
 def test_a_second_coordinator_is_refused_and_the_first_stays(
     nats: list[subprocess.Popen[bytes]], fleet: Site, join: Join, digits_file: Path
 ) -> None:
-    """Before and after the server was killed, which keeps what is retained and sends no will; and one that was killed with it is none."""
+    """It is refused before and after the server is killed, which keeps retained messages and sends no will. A
+    coordinator that was killed with the server does not count."""
     data = digits_file.read_bytes()
     samples, right = random_samples(data, 10)
     join("b1")

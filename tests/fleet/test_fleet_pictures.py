@@ -1,4 +1,4 @@
-"""host_tools/mica_fleet/FLEETS.md and its pictures are what `scripts/fleet_pictures` makes; and what the simulators behind it promise."""
+"""host_tools/mica_fleet/FLEETS.md and its pictures come from `scripts/fleet_pictures`; the simulators keep their promises."""
 
 from __future__ import annotations
 

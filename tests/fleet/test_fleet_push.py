@@ -48,7 +48,7 @@ def newer(tmp_path_factory: pytest.TempPathFactory) -> bytes:
 
 
 class Watch:
-    """What boards say."""
+    """A record of the boards' messages."""
 
     def __init__(self, site: Site) -> None:
         self.models: dict[str, dict[str, int]] = {}

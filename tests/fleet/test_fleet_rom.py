@@ -186,7 +186,7 @@ for torn in plan["torn"]:
 """
 )
 
-# A board with a window in a file, that joins a broker.
+# A board with a window in a file, that connects to a broker.
 BOARD = (
     FLASH
     + """
@@ -216,7 +216,8 @@ def newer(tmp_path_factory: pytest.TempPathFactory) -> bytes:
 
 
 def lives(folder: Path, flash: bytes, wants: list[dict[str, bytes | None]], **plan: Any) -> list[list[Any]]:
-    """What the boards of LIVES say: torn, n, whether power was cut, lives, verdicts, CRC-32 at /rom after each boot, chunks, files at the end."""
+    """Rows that the boards of LIVES print: torn, n, True after a power cut, lives, verdicts, CRC-32 at /rom after each
+    boot, chunks, files at the end."""
     (folder / "flash").write_bytes(flash)
     for number, models in enumerate(wants):
         (folder / f"want{number}").write_bytes(encode_want(FLEET_KEY, "b1", 5 + number, models))

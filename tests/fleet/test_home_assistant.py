@@ -1,4 +1,4 @@
-"""Home Assistant's discovery: what it would find at the broker, read as the user who watches; and what is left when boards leave."""
+"""Home Assistant's discovery: the messages at the broker, read as the user `watch`; and the rest when boards leave."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ CHATTY = "import mica_fleet\nmica_fleet._STAT_MS = 300\nmica_fleet.run()"
 
 
 class Watcher:
-    """In place of Home Assistant: what is at these topics, by user `watch`."""
+    """A stand-in for Home Assistant: the messages at these topics, read by user `watch`."""
 
     def __init__(self, site: Site, *topics: str) -> None:
         import paho.mqtt.client as mqtt
@@ -61,8 +61,8 @@ def watching(site: Site, *topics: str) -> Iterator[Watcher]:
 
 
 def check_shown(config: dict[str, Any], watcher: Watcher, expected: dict[str, str | None]) -> None:
-    """What Home Assistant makes of what is at the topics that a device's configuration names; None: something. Its templates are jinja2's: without
-    that package only the topics are looked at."""
+    """Check the values that Home Assistant shows, from the messages at the topics of a device's configuration; None
+    stands for any value. Its templates are jinja2's: without that package only the topics are checked."""
     for c in config["components"].values():
         assert c["unique_id"] and c["name"] and c["platform"] in ("sensor", "binary_sensor")
         assert {c["state_topic"], *(a["topic"] for a in c.get("availability", ()))} <= set(watcher.at)

@@ -1,4 +1,4 @@
-"""What clients of `mica fleet serve` may take: they are slow, broken, greedy, rude or many, and a good one is answered all the same."""
+"""Slow, broken, greedy, rude and many clients of `mica fleet serve` keep no good client from its answers."""
 
 from __future__ import annotations
 
@@ -382,7 +382,7 @@ def test_where_there_is_no_room_the_largest_goes() -> None:
 
 
 def test_a_busy_client_leaves_a_share(model: codec.ModelFile, running: Callable[..., Running]) -> None:
-    """60 requests of 256 samples, more than may wait, and their clients go away; another is answered next, and never told 503."""
+    """A client leaves after 60 requests of 256 samples, more than may wait; another is answered next, without a 503."""
     r = running()
     r.board.go.clear()
     sample = bytes(64)

@@ -1,4 +1,4 @@
-"""A coordinator's journal: what was written is read, also where it was cut at any byte."""
+"""A coordinator's journal: its records are read again, also from a file that is cut at any byte."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which of several coordinators leads: any order of messages, cuts and deaths, and no broker."""
+"""Choice of the leader among several coordinators: any order of messages, cuts and deaths, without a broker."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from mica_fleet.lead import Lead, Message, State
 
 @dataclass
 class Broker:
-    """One topic: what is retained, and who is connected. Messages arrive in one order for all."""
+    """One topic: its retained message, and the connected clients. Messages arrive in one order for all."""
 
     retained: bytes = b""
     inboxes: dict[int, deque[tuple[bytes, bool]]] = field(default_factory=dict)

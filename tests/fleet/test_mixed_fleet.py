@@ -31,7 +31,7 @@ def digits_and_answers(data: bytes, n: int) -> tuple[list[Inputs], list[bytes]]:
 
 
 def test_frames_on_a_board(digits_file) -> None:  # type: ignore[no-untyped-def]
-    """What comes between two requests ends them, and they begin again; Ctrl-C is told, and the board goes on."""
+    """Another call ends the exchange of frames, and the next request begins it again. A board goes on after Ctrl-C."""
     data = digits_file.read_bytes()
     samples, right = digits_and_answers(data, 30)
     with HostRunner(data) as host, BoardRunner(data, "MPS2_AN385") as runner:

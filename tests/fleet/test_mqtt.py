@@ -192,7 +192,7 @@ def test_a_packet_is_one_write_and_a_long_one_is_dropped(
 
 
 def test_a_peer_that_sends_anything(unix_board: Link, peer: Callable[[Callable[[socket.socket], None]], int]) -> None:
-    """Only OSError and MQTTException come of it, and the client goes on with the next connection."""
+    """Bytes of any kind raise only OSError and MQTTException, and the client goes on with the next connection."""
     chance = random.Random(3)
 
     def talk(s: socket.socket) -> None:

@@ -1,4 +1,4 @@
-"""Who is told when, and when it stops: the state machine alone, with boards that lose power in every phase."""
+"""Rollout of a model to boards, and its stop: the state machine alone, with boards that lose power in every phase."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ PHASES = ("fetching", "trying", "telling", "never")
 
 
 class Boards:
-    """Simulated boards on a virtual clock. Each is told a model, is at it for a while, and may lose power once in a phase of it."""
+    """Simulated boards on a virtual clock. Each gets a model, works on it, and may lose power once in a phase of it."""
 
     def __init__(self, rollout: Rollout, names: list[str], bad: set[str], cut: dict[str, str], off: set[str]) -> None:
         self.rollout, self.bad, self.cut = rollout, bad, dict(cut)
@@ -124,7 +124,7 @@ def test_a_model_that_fails_on_three_of_twelve_is_stopped() -> None:
 
 @pytest.mark.parametrize("phase", PHASES)
 def test_power_is_cut(phase: str) -> None:
-    """Where a trial is cut the board rejects, so the gate stops it, unless it is told again."""
+    """A board that loses power in its trial rejects the model, so the gate stops the rollout, unless it may retry."""
     for board in NAMES:
         boards = play(Terms(waves=("1", "25%", "100%"), timeout=300.0, retry=1), cut={board: phase})
         assert boards.reason == "" and set(boards.model.values()) == {"new"}, (board, boards.reason)

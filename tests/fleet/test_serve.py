@@ -1,4 +1,4 @@
-"""`mica fleet serve`: what clients that are not ours get, and what they are told where it cannot be."""
+"""`mica fleet serve`: answers to clients that are not ours, and their errors if there is no answer."""
 
 from __future__ import annotations
 

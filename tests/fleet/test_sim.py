@@ -66,7 +66,7 @@ def test_a_lying_board_is_found_and_its_answers_are_asked_again() -> None:
 
 
 def _lines(rooms: tuple[str, ...], call: Any) -> int:
-    """How many lines of these files `call` executes: a measure of work that no other program on the machine changes."""
+    """Number of lines of these files that `call` executes: a measure of work that other programs do not change."""
     n = 0
 
     def inside(frame: FrameType, event: str, arg: object) -> Any:
@@ -109,7 +109,7 @@ def test_what_a_board_of_a_rollout_costs_does_not_grow_with_the_fleet() -> None:
 
 
 def test_each_life_of_a_board_has_a_number_of_its_own() -> None:
-    """By that the dispatcher knows that what was on its way to the life before is gone."""
+    """The number tells the dispatcher that requests on their way to an earlier life are gone."""
     simulation = Simulation(Plan([0.02] * 4, 800, kill_every=0.5))
     born: dict[str, list[tuple[int, int]]] = {}
     birth = simulation.dispatcher.birth

@@ -1,4 +1,4 @@
-"""What boards are desired to have: generations that rise."""
+"""Desired states of boards: their generation numbers only rise."""
 
 from __future__ import annotations
 

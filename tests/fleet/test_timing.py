@@ -1,4 +1,4 @@
-"""`mica fleet bench`: what it counts. How fast this computer is, no test asserts."""
+"""The counts of `mica fleet bench`. No test asserts how fast this computer is."""
 
 from __future__ import annotations
 

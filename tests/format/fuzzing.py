@@ -21,7 +21,7 @@ FOUND = ("crash.mica", "slow.mica")  # what fuzz.c leaves behind when it dies
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a run of the fuzzer found: its line of figures, or how it died and on which file."""
+    """Result of a run of the fuzzer: its line of figures, or how it died and on which file."""
 
     figures: dict[str, int]
     report: str

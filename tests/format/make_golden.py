@@ -19,7 +19,7 @@ FILE = Path(__file__).parent / "golden" / "v1.1.mica"
 
 
 def streaming_model() -> ModelFile:
-    """The rich model, with its state read as well as written: in each run it is half of what it was, and something new."""
+    """The rich model, with its state read as well as written: each run halves it, and adds something new."""
     model = rich_model(seed=2027)
     names = [t.name for t in model.tensors]
     add = next(s for s in model.steps if s.name == "add")

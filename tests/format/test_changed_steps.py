@@ -31,7 +31,7 @@ def driver(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
 
 @cache
 def _parameters() -> list[tuple[str, bytes, list[int]]]:
-    """Of each step of each model: its name, the file, and where its parameters are."""
+    """(name, file, offsets of the parameters) of each step of each model."""
     found = []
     for make in SEEDS:
         data = codec.encode(make())

@@ -1,4 +1,4 @@
-"""The codec: what it writes it reads again, and what cannot be written is refused by name."""
+"""The codec reads again what it writes, and refuses other models with an error that names the fault."""
 
 import ast
 from collections.abc import Callable
@@ -164,7 +164,7 @@ def test_encode_refuses(name: str) -> None:
 
 
 def test_format_is_a_leaf() -> None:
-    """What mica.format and mica.kernels import of mica: format/schema, values, weights <- kernels <- format/codec, errors and printable."""
+    """format/schema, values, weights <- kernels <- format/codec: of the rest of mica, only errors and printable."""
     format_, kernels = Path(codec.__file__).parent, Path(base.__file__).parent
     may = {
         "schema": (),

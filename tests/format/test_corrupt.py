@@ -29,7 +29,7 @@ SHARE = 5  # one of so many files goes through the builds for 32 bits, too
 
 
 def build(folder: Path, build: c_build.Build, changed: bool = False) -> Path:
-    """driver.c and the engine, which tells of every edge, to nobody; `changed`: for files that change after they were loaded.
+    """driver.c and the engine, built to report every edge; `changed`: for files that change after they were loaded.
 
     UndefinedBehaviorSanitizer is left out of that: a shift or a sum out of range is a wrong number then, which is allowed.
     """
@@ -57,7 +57,7 @@ def good() -> bytes:
 
 
 def verdicts(drivers: list[Path], files: list[bytes], share: int = SHARE) -> list[tuple[int, str]]:
-    """Status and text of the engine for each file, with a checksum of what came out: the first driver's.
+    """Status and text of the engine for each file, with a checksum of its outputs: the first driver's.
 
     The others say the same of some of the files, one of `share`. (scripts/soak gives them many more.)
     """
@@ -304,7 +304,7 @@ def grown(data: bytes) -> bytes:
 
 
 def test_texts(driver: list[Path], good: bytes) -> None:
-    """What people read: where, found, expected, what to do."""
+    """A message to a person has the place, the value found, the value expected and the remedy."""
     where = {name: (at, kind) for name, at, kind in places(good)}
 
     def changed(name: str, value: float) -> bytes:

@@ -1,4 +1,4 @@
-"""The kernels in MicroPython (firmware/mica/fallback) give the host's bytes, and refuse what could make them fail."""
+"""The kernels in MicroPython (firmware/mica/fallback) give the host's bytes, and refuse steps that would fail."""
 
 from __future__ import annotations
 
@@ -152,7 +152,7 @@ DAMAGED = 800  # files made of each model
 
 @pytest.mark.parametrize("make", MODELS, ids=lambda m: m.__name__)
 def test_damaged_models(make: Callable[[], ModelFile], bare_board: Link) -> None:
-    """Whatever loads runs without an exception; what the host refuses and a fallback takes are only bounds of sums, and scratch."""
+    """A file that loads runs without an exception. The host refuses more files only for bounds of sums and scratch."""
     good = codec.encode(make())
     h = codec.unpack_record(schema.HEADER, good, 0)
     sections = codec._sections(good, h)

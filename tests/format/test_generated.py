@@ -1,4 +1,4 @@
-"""What scripts/gen_format.py writes is what the format and the kernels say."""
+"""The files that scripts/gen_format.py writes agree with the format and the kernels."""
 
 import dataclasses
 import importlib.util

@@ -1,4 +1,4 @@
-"""Limits of a file, by the engine and the decoder alike: what is at a limit loads, what is beyond is refused.
+"""Limits of a file, by the engine and the decoder alike: a file at a limit loads, a file beyond it is refused.
 
 One file for each, without a sanitizer and so within seconds. tests/format/test_corrupt.py and the fuzzers try many more.
 """
@@ -23,7 +23,7 @@ from mica.reference.executor import ReferenceModel
 
 @pytest.fixture
 def judged(monkeypatch: pytest.MonkeyPatch) -> Callable[[ModelFile | bytes], str]:
-    """What the engine has against a file that encode() may refuse to make; the decoder has something against it, too."""
+    """The engine's objection to a file that encode() may refuse to make. The decoder must object exactly if it does."""
 
     def judge(model: ModelFile | bytes) -> str:
         if isinstance(model, ModelFile):
@@ -89,7 +89,7 @@ def test_a_rotation(name: str, value: int, reason: str, judged: Callable[[ModelF
 
 
 def place(data: bytes, table: str, index: int, field: str) -> int:
-    """Where a field of a record is."""
+    """Offset of a record's field in the file, in bytes."""
     section = codec._sections(data, codec.unpack_record(schema.HEADER, data, 0))[table]
     return section.offset + index * section.record_bytes + codec.field_offset(schema.TABLES[table], field)
 
@@ -118,7 +118,7 @@ def test_alignment_of_a_constant_tensor(judged: Callable[[bytes], str]) -> None:
 
 @pytest.mark.parametrize(("at", "fine"), [(0, False), (52, False), (56, True), (60, True), (64, True)])
 def test_input_and_output_share_no_byte(at: int, fine: bool, judged: Callable[[ModelFile], str]) -> None:
-    """Of 56 bytes at 0 and 32 behind; a padding moves them and cannot work in place."""
+    """The input has 56 bytes at 0, the output lies 32 bytes after it. A padding moves bytes, so it needs them apart."""
     x = TensorRecord("x", "int8", (7, 8), 0.05, 0, offset=0)
     y = TensorRecord("y", "int8", (7, 8), 0.05, 0, offset=at)
     pad = StepRecord("pad", "pad_s8", (0,), (1,), {"mode": 0, "value": 0})
@@ -159,7 +159,7 @@ def test_a_window_of_padding_alone(pad: int, fine: bool, judged: Callable[[Model
 @pytest.mark.parametrize("part", [2, 3])
 @pytest.mark.parametrize(("factor", "fine"), [(-1, False), (0, True), (2**30 - 1, True), (2**30, False)])
 def test_factors_of_a_recurrent_step(part: int, factor: int, fine: bool, judged: Callable[[ModelFile], str]) -> None:
-    """Of the input's sum and of the recurrent one: 30 bits."""
+    """Factors of the input's sum and of the recurrent sum have at most 30 bits."""
     model = recurrent_model()
     step = model.steps[1]
     rows = len(step.blobs["shifts"])

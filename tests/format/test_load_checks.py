@@ -1,4 +1,4 @@
-"""What the loader finds out a word at a time: the checksum, and that no weight of a FAST step is -128."""
+"""Checks that the loader makes a word at a time: the checksum, and that no weight of a FAST step is -128."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_crc32_reads_words_where_words_are(tmp_path: Path) -> None:
 
 
 def test_another_kind_of_file() -> None:
-    """It is told by its first word, which needs no place."""
+    """A file of another kind is recognised by its first word, at any alignment."""
     with pytest.raises(FormatError, match=r"^not a .mica file; give a file"):
         engine.load(b"\x7fELF" + bytes(200))
 
@@ -98,13 +98,13 @@ def layer(layout: Layout, k: int, bias: int = 0, flags: int = 1) -> tuple[bytear
 
 
 def _record(data: bytearray) -> int:
-    """Where the flags of the only step are."""
+    """Offset of the flags of the only step, in bytes."""
     header = codec.unpack_record(HEADER, bytes(data), 0)
     return codec._sections(bytes(data), header)["STEPS"].offset + codec.field_offset(STEP, "flags")
 
 
 def verdicts(data: bytes) -> tuple[str, str]:
-    """What the engine and the decoder have against a file."""
+    """Objections of the engine and of the decoder to a file; "" for none."""
     said = []
     for load, error in ((engine.load, MicaError), (codec.decode, FormatError)):
         try:
@@ -124,7 +124,7 @@ def judged(data: bytearray) -> str:
 
 @pytest.mark.parametrize("layout", [v for v in LAYOUTS if v is not CODES4], ids=lambda layout: layout.name)
 def test_minus_128_in_every_place(layout: Layout) -> None:
-    """A weight of -128 is found wherever it is; in what fills a row up it says nothing. -127 and its like are no -128."""
+    """A weight of -128 is found at every place, except in the padding of a row. -127 and other bytes like it pass."""
     for k in (1, 2, 3, 4, 5, 7, 8, 9, 17):
         data, at = layer(layout, k)
         assert not judged(data)
@@ -139,7 +139,7 @@ def test_minus_128_in_every_place(layout: Layout) -> None:
 
 
 def test_minus_128_in_a_table() -> None:
-    """A value of -128 is one where a row has its number, wherever that is; in the table alone, or what fills a row up, it is none."""
+    """A value of -128 counts if a row uses its number; in the table alone, or in the padding of a row, it does not."""
     for k in (1, 2, 3, 4, 5, 7, 8, 9, 17):
         clean, at = layer(CODES4, k)
         clean[at + CODES - 1] = 128  # nobody has the last number yet

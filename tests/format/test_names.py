@@ -65,7 +65,7 @@ def test_both_readers(where: str, driver: Path, monkeypatch: pytest.MonkeyPatch)
 
 
 def test_values(driver: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Labels are lines; what moves a cursor is in none of them."""
+    """Labels are lines; none has characters that move a cursor."""
     good, bad = ("one\ntwo", " a  b\u00a0\n"), ("a\tb", "a\x1b[0m", "a\r\nb", "\u009b", "\x7f")
     files = [(repr(text), unchecked(named("value", text), monkeypatch)) for text in good + bad]
     assert compare(driver, files) == Counter({OK: len(good), ERR_NAME: len(bad)})

@@ -1,4 +1,4 @@
-"""Every kernel gives on boards what it gives on the host, byte for byte."""
+"""Every kernel gives the same bytes on boards as on the host."""
 
 from __future__ import annotations
 

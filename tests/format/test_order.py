@@ -1,4 +1,4 @@
-"""Damaged sections ORDER: one verdict of the C loader and of the host's check, no access outside, and what loads runs.
+"""Damaged sections ORDER: the C loader and the host's check agree, nothing outside is read, and a file that loads runs.
 
 The runs of driver.c, once in whole strips and once in ranges of rows, have to leave the same bytes.
 """
@@ -33,7 +33,7 @@ def driver(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
 
 @cache
 def model(feeds: bool = False) -> ModelFile:
-    """Without vectors and labels, so that a file is mostly what matters here. feeds: the picture comes by rows."""
+    """A model without vectors and labels, so that most of its file matters here. feeds: the picture comes by rows."""
     return replace(fed() if feeds else by_rows(), golden=[], metadata={})
 
 
@@ -166,7 +166,7 @@ def test_what_is_wrong_is_said() -> None:
 
 
 def oblong() -> ModelFile:
-    """by_rows() with windows that are not square, along either axis: what is counted in rows is not what is counted in columns."""
+    """by_rows() with windows that are not square, along either axis: counts of rows and of columns differ."""
     m = model()
     rng = np.random.default_rng(3)
     tensors = [replace(t) for t in m.tensors]

@@ -1,4 +1,4 @@
-"""Numbers of frames and pictures as nobody should give them, under sanitizers: all is refused, or every byte of the picture is made."""
+"""Bad numbers for frames and pictures, under sanitizers: all are refused, or every byte of the picture is made."""
 
 from __future__ import annotations
 

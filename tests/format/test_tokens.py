@@ -27,7 +27,7 @@ needs_engine = pytest.mark.skipif(not engine.AVAILABLE, reason="the C engine was
 
 
 def language_model(t: Tokens | None, inputs: int = 2) -> ModelFile:
-    """Scores that are a row of a table: what is there to be taken apart is the vocabulary."""
+    """A model whose scores are a row of a table: the test is about its vocabulary."""
     n = 1 if t is None else len(t.pieces)
     table = (np.arange(2 * n) % 251 - 125).astype(np.int8).reshape(2, n)
     facts = [TensorRecord(f"number{i}", "int32", (1,), offset=16 * i) for i in range(inputs)]
@@ -100,7 +100,7 @@ def test_c_and_python_agree(method: str, flags: int) -> None:
     [(0xBF, 1), (0xC0, 2), (0xDF, 2), (0xE0, 3), (0xEF, 3), (0xF0, 4), (0xF7, 4), (0xF8, 1), (0xFF, 1)],
 )
 def test_where_a_character_ends(lead: int, length: int) -> None:
-    """Merges begin with whole characters where there are pieces of them; what joins two pieces costs too much here."""
+    """Merges begin with whole characters if there are pieces for them. Merging two pieces costs too much here."""
     text = bytes([lead, 0x81, 0x82, 0x83])
     pieces = (*(text[:n] for n in (1, 2, 3, 4)), *(bytes([b]) for b in text[1:]))
     t = listed(Tokens(pieces, "MERGES", (NEVER,) * len(pieces), begin=0, end=3, position=1))
@@ -256,7 +256,7 @@ def test_drawing_in_c_and_python() -> None:
 
 @pytest.mark.parametrize(("scale", "temperature"), [(0.15, 1000), (0.15, 800), (0.03, 2000), (1.5, 500)])
 def test_weights_are_softmax(scale: float, temperature: int) -> None:
-    """Within what 16 bits and the cubic allow: 2^-16 and 1.1e-4 of the largest."""
+    """Weights equal softmax within the error of 16 bits and of the cubic: 2^-16 and 1.1e-4 of the largest."""
     real = np.exp(-np.arange(256) * scale * 1000 / temperature)
     assert np.max(np.abs(np.array(weights(scale, temperature)) / 65536 - real)) < 1.3e-4
 
@@ -280,7 +280,7 @@ def test_what_is_drawn_has_its_share() -> None:
 
 @needs_engine
 def test_what_is_far_below_is_never_drawn() -> None:
-    """Of thousands of scores 26 nats below the largest each weighs nothing, not the least that a weight can be."""
+    """Of thousands of scores 26 nats below the largest, each weighs nothing, not the least possible weight."""
     y = np.full(6000, -128, np.int8)
     y[17] = 127
     for state in range(1, 2**32, 2**26):
@@ -290,7 +290,7 @@ def test_what_is_far_below_is_never_drawn() -> None:
 
 @needs_engine
 def test_a_token_that_is_none_has_no_bytes() -> None:
-    """Nor has one whose place is no longer what was loaded: whoever asks may have had another number there."""
+    """A token beyond the vocabulary has no bytes, nor has one whose offsets were damaged after the load."""
     library = ctypes.CDLL(engine._engine.__file__)
 
     class Pieces(ctypes.Structure):

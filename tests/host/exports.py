@@ -18,7 +18,7 @@ FILES = sorted(FOLDER.glob("*.onnx"))
 
 @dataclasses.dataclass
 class Answer:
-    """One output over all test inputs: what the framework computed and what the engine did."""
+    """One output over all test inputs: the framework's answer and the engine's."""
 
     name: str
     expected: np.ndarray

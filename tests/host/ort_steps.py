@@ -23,7 +23,7 @@ UINT8_SHIFT = 128
 
 @dataclass
 class Difference:
-    """What a step gives less what ONNX Runtime gives, in output steps."""
+    """Difference between a step's outputs and ONNX Runtime's, in output steps."""
 
     values: int = 0
     different: int = 0

@@ -1,4 +1,4 @@
-"""How far an operator's int8 result is from the float operator on the same, dequantised inputs: in output steps."""
+"""Distance of an operator's int8 result from the float operator on the same, dequantised inputs, in output steps."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def compiled(net: Net, feeds: Mapping[str, np.ndarray]) -> Compiled:
 
 
 def quantisation_steps(net: Net, feeds: Mapping[str, np.ndarray], c: Compiled | None = None) -> float:
-    """The worst of all outputs; where float gives infinity, or what int8 cannot hold, saturation is right.
+    """The largest difference over all outputs. If float gives infinity, or a number beyond int8, saturation is right.
 
     Integer outputs must be equal. The engine's bytes must be the reference's.
     """

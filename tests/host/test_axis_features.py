@@ -53,7 +53,7 @@ def gestures(seed: int, n: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def by_the_book(x: np.ndarray) -> np.ndarray:
-    """The features as somebody writes them who trains a network with numpy: float64 [axes, 12]."""
+    """The features as a trainer writes them with numpy: float64 [axes, 12]."""
     u = x / G
     c = u - u.mean(axis=0)
     hann = 0.5 - 0.5 * np.cos(2 * np.pi * np.arange(ROWS) / ROWS)
@@ -124,7 +124,7 @@ def grown(rng: np.random.Generator, x: np.ndarray, y: np.ndarray, depth: int = 0
 
 
 def save_forest(path: Path, trees: list[list[dict[str, float]]], features: int) -> Path:
-    """As TreeEnsembleClassifier, whose second output are the trees' votes."""
+    """Save the forest as a TreeEnsembleClassifier, whose second output is the trees' votes."""
     rows = [(t, k, node) for t, tree in enumerate(trees) for k, node in enumerate(tree)]
     leaves = [(t, k, node["leaf"]) for t, k, node in rows if "leaf" in node]
     node = helper.make_node(
@@ -300,7 +300,7 @@ def test_words_refused(text: str, said: str) -> None:
 
 
 def test_commands(weights: list[np.ndarray], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """pack, eval beside the float front end and network, run, fit; and what cannot be."""
+    """pack, eval beside the float front end and network, run, fit; and refusals."""
     net, packed, data = (
         save_net(tmp_path / "net.onnx", weights, scaler=True),
         tmp_path / "net.mica",

@@ -57,7 +57,7 @@ def test_a_table_of_features(value: float, tmp_path: Path) -> None:
 
 
 def test_an_imputer_says_what_a_missing_feature_is(tmp_path: Path) -> None:
-    """Also where the value is the one that a scaler makes of nothing: 0."""
+    """A model with an imputer takes NaN, also with a fill value of 0, as of a scaler. It refuses infinity."""
     for values in ((0.0,), (0.5, 1.0, -1.0, 0.0)):
         packed(table(values), tmp_path, with_one(rows(), np.nan))
     with pytest.raises(MicaError, match=REFUSED):

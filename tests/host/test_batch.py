@@ -1,4 +1,4 @@
-"""Several samples in one go give each of them the bits that it gets alone; what is kept is what would be made again."""
+"""Several samples in one go each give the same bits as alone; a kept result equals a new one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How far below the layer-wise bound strips come on twelve networks, as they are placed, scratch apart: the planner alone, no kernel runs."""
+"""Strips keep twelve networks, as placed and without scratch, far below the layer-wise bound. No kernel runs."""
 
 from __future__ import annotations
 

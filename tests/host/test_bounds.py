@@ -94,7 +94,7 @@ GREEDY: list[tuple[str, list[onnx.NodeProto], Inits, Sequence[int], str]] = [
 
 
 def limited(command: list[str]) -> subprocess.CompletedProcess[str]:
-    """Runs mica with a limit on memory and on processor time: what passes either is no prompt refusal."""
+    """Run mica with a limit on memory and on processor time: a command that passes either has not refused promptly."""
     code = (
         "import resource, sys; import numpy, onnx, mica.cli.pack, mica.compile, mica.importer; from mica.cli.main import main\n"
         "used = int(open('/proc/self/statm').read().split()[0]) * resource.getpagesize()\n"
@@ -139,7 +139,7 @@ def test_elements_beyond_64_bits() -> None:
 
 
 def test_weights_next_to_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Nobody gave samples, so nobody is told to clean them."""
+    """Without samples, no message asks the user to clean them."""
     path = made(tmp_path / "net.onnx", [node("MatMul", "x", "w", to="y")], {"w": np.full((4, 4), 1e-45, np.float32)})
     assert main(["pack", str(path)]) == 0
     (line,) = capsys.readouterr().err.splitlines()

@@ -47,7 +47,7 @@ def head(parts: list[tuple[np.ndarray, float, int]], axis: int, labels: str = ""
 
 
 def on_board(model: ModelFile, outputs: list[np.ndarray]) -> Any:
-    """What mica.boxes uses of a board's model."""
+    """A stand-in for a board's model, with the attributes that mica.boxes uses."""
     infos = [
         SimpleNamespace(name=t.name, dtype="b", shape=t.dims, scale=t.scale, zero_point=t.zero_point)
         for t in model.tensors
@@ -84,7 +84,7 @@ def nms(middles: np.ndarray, scores: np.ndarray, threshold: float, overlap: floa
 
 
 def kept(found: list[host.Box], middles: np.ndarray, scores: np.ndarray) -> set[tuple[int, int]]:
-    """Which candidates those boxes are."""
+    """Return (class, box) of the candidates that became these boxes."""
     out = set()
     for b in found:
         place = np.array([b.x + b.width / 2, b.y + b.height / 2, b.width, b.height])

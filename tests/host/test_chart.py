@@ -1,4 +1,4 @@
-"""The arena chart: who lies where at which step, in the terminal and as a picture."""
+"""The arena chart: the place of each tensor at each step, in the terminal and as a picture."""
 
 from __future__ import annotations
 

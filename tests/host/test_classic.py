@@ -74,7 +74,7 @@ def test_as_good_as_float(name: str) -> None:
 
 
 def test_forest_takes_little_room() -> None:
-    """At most 8 bytes for each inner node and leaf, beside what every file has: names, records of layers and tensors."""
+    """A forest takes at most 8 bytes for each inner node and leaf, and the names and records that every file has."""
     data = compiled("forest")
     step = next(s for s in data.model.steps if s.kernel == "forest_s8")
     nodes = step.blobs["nodes"][: -tabular.SPARE]
@@ -114,7 +114,8 @@ def test_its_time_is_predicted(name: str) -> None:
 
 
 def test_probabilities_of_three_classes(tmp_path: Path) -> None:
-    """A closed form in the place of libsvm's iteration: as near as is said, and labels come from votes, with probabilities and without."""
+    """A closed form replaces libsvm's iteration. It stays within the stated error, and labels come from votes, with
+    probabilities and without."""
     model = onnx.load(FOLDER / "svm.onnx")
     (node,) = (n for n in model.graph.node if n.op_type == "SVMClassifier")
     node.attribute.extend(onnx.helper.make_attribute(name, [-1.5, -2.0, -1.0]) for name in ("prob_a", "prob_b"))

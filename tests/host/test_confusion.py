@@ -1,4 +1,4 @@
-"""The confusion matrix of `mica eval`, and what it says of labels that are none."""
+"""The confusion matrix of `mica eval`, and its messages about wrong labels."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_eval_prints_it(packed: Path, tmp_path: Path, capsys: pytest.CaptureFixt
 
 @pytest.mark.parametrize("dtype", (np.int64, np.float32, np.uint8, np.bool_))
 def test_one_hot_rows_are_classes(packed: Path, tmp_path: Path, dtype: type) -> None:
-    """As tf.keras.utils.to_categorical and pandas.get_dummies write them."""
+    """One-hot rows, as of tf.keras.utils.to_categorical and pandas.get_dummies, are classes."""
     found = evaluation.load(data(tmp_path, np.eye(CLASSES, dtype=dtype)[[0, 1, 2, 1]]))
     assert found.y.tolist() == [0, 1, 2, 1] and found.classes == CLASSES
     assert main(["eval", str(packed), str(tmp_path / "data.npz")]) == 0
@@ -110,7 +110,7 @@ def test_labels_that_are_none(
 def test_a_model_that_gives_the_class_knows_how_many_there_are(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Its output is one number: what the ArgMax looked at says it."""
+    """The model's output is one number; the input of its ArgMax has the number of classes."""
     net = Net()
     scores = net.add("MatMul", net.input([1, CLASSES]), net.const(np.eye(CLASSES, dtype=np.float32)))
     net.output(net.add("ArgMax", scores, axis=1, keepdims=0))

@@ -1,4 +1,4 @@
-"""ConvTranspose: every way ONNX has of saying where the output begins and ends; what goes into it; its accuracy."""
+"""ConvTranspose: every ONNX attribute for the place of the output; steps that fuse into it; its accuracy."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ def test_refusals(
 def test_within_one_and_a_half_steps(
     tmp_path: Path, shape: tuple[int, ...], n_out: int, kernel: tuple[int, ...], attrs: dict[str, Any]
 ) -> None:
-    """Of the float operator on the dequantised input and weights rounded to int8, as ONNX Runtime computes it."""
+    """Results are within 1.5 steps of ONNX Runtime's float operator, on dequantised inputs and int8 weights."""
     net = net_of(shape, n_out, kernel, **attrs)
     # Weights that int8 holds exactly, so that what is measured is the operator.
     exact = net.rng.integers(-127, 128, net.constants[0].dims)

@@ -1,4 +1,4 @@
-"""A model in parts: any cut gives the bytes of the whole, and the cut that is chosen is the best by what was asked for."""
+"""A model in parts: any cut gives the bytes of the whole, and the chosen cut is the best by the chosen measure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Channels that are always the same or unread: gone where nobody can tell, and the numbers stay ONNX Runtime's."""
+"""Channels that never change or are never read: they go if no result changes, and the numbers stay ONNX Runtime's."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def bias(net: Net, *values: float) -> str:
 
 
 def channels(g: Graph, *ops: str) -> list[int]:
-    """Of the outputs of the operators, in order."""
+    """Channels of the operators' outputs, in order."""
     return [g.value(n.outputs[0]).shape[-1] for n in g.nodes if n.op in ops]
 
 
@@ -96,7 +96,7 @@ def test_behind_a_sum_both_must_be_constant(tmp_path: Path) -> None:
 
 
 def test_through_a_depthwise_convolution_and_pools(tmp_path: Path) -> None:
-    """What one layer leaves out shows the next that its channel is constant, here down to a dense layer."""
+    """Channels that one layer leaves out show that a channel of the next is constant, here down to a dense layer."""
     net = Net()
     h = net.add("Conv", net.input([1, 2, 12, 12]), weights(net, 4, 2, dead=(3,)), bias(net, 0.5, 1, 1, -2))
     h = net.add("Relu", h)

@@ -78,7 +78,7 @@ def test_mask_by_position(form: str, tmp_path: Path) -> None:
 
 
 def layer(folder: Path, mode: str = "circular") -> Path:
-    """A layer of attention with grouped heads over a cache of ROWS rows, and what goes into it."""
+    """A layer of attention with grouped heads over a cache of ROWS rows, and its inputs."""
     q, kv, cache = (1, HEADS, 1, WIDTH), (1, GROUPS, 1, WIDTH), (1, GROUPS, ROWS, WIDTH)
     nodes = [
         helper.make_node("TensorScatter", ["k_cache", "k", "position"], ["k_after"], axis=2, mode=mode),
@@ -114,7 +114,7 @@ def by_reference(path: Path, data: Arrays) -> list[np.ndarray]:
 
 
 def test_attention_over_a_ring(tmp_path: Path) -> None:
-    """As the reference has it, three times around."""
+    """Attention over a ring equals the reference, three times around."""
     path, data = layer(tmp_path), tokens(3 * ROWS)
     compiled = packed(path, data)
     assert [s.kernel for s in compiled.model.steps if s.kernel != "lut_s8"] == ["scatter_s8", "scatter_s8", "attend_s8"]
@@ -125,7 +125,7 @@ def test_attention_over_a_ring(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("form", ["ScatterElements", "ScatterND"])
 def test_a_row_scattered(form: str, tmp_path: Path) -> None:
-    """As PyTorch's index_copy and `cache[i] = row` are written: in place, the same as ONNX Runtime, also with a place of 64 bits."""
+    """PyTorch's index_copy and `cache[i] = row` write in place and equal ONNX Runtime, also with a place of 64 bits."""
     elements = form == "ScatterElements"
     row, cache = ((1, GROUPS, 1, WIDTH), (1, GROUPS, ROWS, WIDTH)) if elements else ((1, WIDTH), (ROWS, WIDTH))
     nodes = [
@@ -153,7 +153,7 @@ def test_a_row_scattered(form: str, tmp_path: Path) -> None:
 
 
 def test_rows_that_do_not_fit(tmp_path: Path) -> None:
-    """As many new rows as the cache has, around its end."""
+    """As many new rows as the cache has, around its end, are refused."""
     cache = (1, GROUPS, ROWS, WIDTH)
     node = helper.make_node("TensorScatter", ["c", "r", "i"], ["y"], mode="circular")
     path = saved(tmp_path, [node], {"c": cache, "r": cache, "i": (1,)}, {"y": cache}, {})
@@ -178,7 +178,7 @@ def test_command_of_opset_24() -> None:
 
 
 def test_a_cache_is_written_in_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Not a byte of it is copied, the arena has no room for it, and the numbers are those of copies."""
+    """No byte of the cache is copied, the arena has no room for a copy, and the numbers are those of copies."""
     path, data = layer(tmp_path), tokens(3 * ROWS)
     compiled = packed(path, data)
     model = compiled.model
@@ -217,7 +217,7 @@ def test_a_run_cut_short_is_repeated(tmp_path: Path) -> None:
 
 
 def test_a_cache_that_others_read_before_is_copied(tmp_path: Path) -> None:
-    """What the rows were before is an output, too: so they may not be written over."""
+    """The rows before the update are an output as well, so the step may not overwrite them."""
     cache = (1, GROUPS, ROWS, WIDTH)
     nodes = [
         helper.make_node("TensorScatter", ["k_cache", "k", "position"], ["k_after"]),
@@ -236,7 +236,7 @@ def test_a_cache_that_others_read_before_is_copied(tmp_path: Path) -> None:
 
 
 def test_bench_takes_a_full_cache() -> None:
-    """Of any position or length the largest is what costs most: the attention model has five rows."""
+    """The largest position costs most, so bench takes it: the attention model has five rows."""
     model = attention_model()
     inputs = [np.zeros(model.tensors[t].dims, model.tensors[t].dtype) for t in model.inputs]
     position, *others = most_rows(model, inputs)

@@ -1,4 +1,4 @@
-"""The demo's model and data are what host_tools/mica/demo/README.md says they are."""
+"""The demo's model and data are those that host_tools/mica/demo/README.md describes."""
 
 from __future__ import annotations
 

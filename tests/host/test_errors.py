@@ -1,4 +1,4 @@
-"""What an error carries: what was found, and what to do, in one line and apart."""
+"""An error tells what was found and what to do, in one line and as two attributes."""
 
 from __future__ import annotations
 

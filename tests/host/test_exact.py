@@ -131,7 +131,7 @@ def test_triangle() -> None:
 
 
 def test_errors_handed_on_are_those_of_the_inverse() -> None:
-    """GPTQ's own formula: what a weight was rounded by goes along the columns of the root of the inverse covariance."""
+    """GPTQ's own formula: a weight's error goes along the columns of the root of the inverse covariance."""
     a = RNG.normal(size=(300, 70)) @ RNG.normal(size=(70, 70))
     c, rows = a.T @ a / 300, RNG.normal(size=(5, 70))
     steps = np.abs(rows).max(axis=1)[None] / 12.0
@@ -147,7 +147,7 @@ def test_errors_handed_on_are_those_of_the_inverse() -> None:
 
 
 def test_dampings_and_steps_do_not_meet() -> None:
-    """Several at once give what each gives alone."""
+    """Several dampings and steps in one go give the same results as one by one."""
     a = RNG.normal(size=(3, 90, 40))
     c, rows = a.transpose(0, 2, 1) @ a / 90, RNG.normal(size=(6, 40))
     steps = np.abs(rows).max(axis=1) / np.array([[127.0], [15.0]])

@@ -99,7 +99,7 @@ def by_definition(net: Net, folder: Path) -> None:
 
 
 def test_attention_by_onnx_definition(tmp_path: Path) -> None:
-    """As PyTorch's newer exporter writes scaled dot product attention."""
+    """Scaled dot product attention as PyTorch's newer exporter writes it."""
     net = Net(opset=23, ir=10)
     net.output(net.add("Attention", *(net.input([1, 2, 6, 8], name) for name in "qkv"), name="attention"))
     by_definition(net, tmp_path)
@@ -122,7 +122,7 @@ def test_definition_of_a_definition(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("dim", "interleaved"), [(8, 0), (8, 1), (4, 0)])
 def test_rotary_embedding_by_position(dim: int, interleaved: int, tmp_path: Path) -> None:
-    """Of a whole head, whose rest is empty, and of a part; against ONNX Runtime."""
+    """A rotary embedding of a whole head, whose rest is empty, and of a part equals ONNX Runtime."""
     angles = np.arange(50)[:, None] * 10000.0 ** (-np.arange(0, dim, 2) / dim)
     tables = {"cos": np.cos(angles).astype(np.float32), "sin": np.sin(angles).astype(np.float32)}
     some = {"rotary_embedding_dim": dim} if dim < 8 else {}

@@ -1,4 +1,4 @@
-"""Figures that stand on two pages are the same: the second page says what is worked out here from the first.
+"""Figures on two pages are the same: these tests work out the second page's figures from the first.
 
 No other figure stands on two pages.
 """
@@ -61,12 +61,12 @@ def short(value: str) -> str:
 
 @cache
 def whole(core: str) -> dict[str, dict[str, str]]:
-    """What whole models cost on a core, by the models' names."""
+    """Costs of whole models on a core, by the models' names."""
     return {row["model"]: row for row in columns(section(BENCH, core))}
 
 
 def accuracy() -> Iterator[str]:
-    """From what scripts/accuracy writes."""
+    """Lines of README, from the table that scripts/accuracy writes."""
     guide = PACKING.read_text(encoding="utf-8")
     for model, name in MODELS.items():
         key, data = ("ic", "eval_jpeg") if model == "res" else (model, "eval")
@@ -92,7 +92,7 @@ def arenas() -> str:
 
 
 def strips() -> Iterator[tuple[str, int, str]]:
-    """Of each of BENCH's models in strips on the M0+ that are not fed: the model, its bytes, cycles more in per cent."""
+    """(model, bytes, extra cycles in per cent) of each of BENCH's models in strips on the M0+ that are not fed."""
     for _, model, pack, tensors, scratch, _, ratio in cells(section(BENCH, "Strips"), "m0plus"):
         if "--feed" not in pack:
             size = int(tensors.replace(",", "")) + int(scratch.replace(",", ""))
@@ -132,14 +132,14 @@ def fed() -> str:
 
 
 def story() -> str:
-    """What README says of a token of the story teller."""
+    """Return README's phrase about a token of the story teller, from BENCH.md."""
     found = re.search(r"On the virtual Pico.*?: story ([\d,]+) and", section(BENCH, "A token of a decoder"), flags=re.S)
     assert found
     return f"at {int(found[1].replace(',', '')) / 1e6:.1f} M cycles a token with a full cache"
 
 
 def said() -> Iterator[tuple[Path, str]]:
-    """A page, and what it says with figures that another page has."""
+    """A page, and its phrase with figures that another page has."""
     for row in (*accuracy(), *speed()):
         yield README, row
     yield README, arenas()
@@ -170,7 +170,7 @@ def test_said_alike() -> None:
 
 
 def figures(text: str) -> set[str]:
-    """Numbers of four digits and more that nobody says by chance: with a comma and not round, or four decimals."""
+    """Numbers that hardly occur by chance: four digits or more with a comma and not round, or four decimals."""
     found = set(re.findall(r"(?<![\w.,/])(?:\d{1,3}(?:,\d{3})+|0\.\d{4,})(?![\w.,]?\d)", text))
     values = {figure: int(figure.replace(",", "")) for figure in found if "," in figure}
     return {figure for figure in found if figure not in values or (values[figure] % 500 and values[figure] % 1024)}

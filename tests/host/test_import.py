@@ -125,7 +125,7 @@ def test_ir_version_3_without_listed_initialisers(tmp_path: Path) -> None:
 
 
 def test_an_output_by_its_name_alone(tmp_path: Path) -> None:
-    """As people write out a tensor of a layer: graph.output.append(ValueInfoProto(name=...))."""
+    """People name a tensor of a layer as an output like this: graph.output.append(ValueInfoProto(name=...))."""
     net = Net()
     hidden = net.add("Relu", net.input([1, 4]))
     net.output(net.add("Neg", hidden), [1, 4])
@@ -291,7 +291,7 @@ def test_sparse_initializer(tmp_path: Path) -> None:
 
 
 def test_everything_unsupported_at_once(tmp_path: Path) -> None:
-    """Operators nobody knows and uses of known ones that nobody can, in one list, in the file's order."""
+    """The error lists all unknown operators, and all unsupported uses of known ones, in the file's order."""
     net = Net()
     x = net.input([1, 3, 8, 8])
     a = net.add("Hardmax", x, name="wave")
@@ -315,7 +315,7 @@ def test_everything_unsupported_at_once(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("op", "count"), [("Hardmax", 40), ("Pow", 5), ("Hardmax", 2)])
 def test_one_line_for_one_cause(tmp_path: Path, op: str, count: int) -> None:
-    """Of the importer's refusals (Hardmax) and of those of the passes (Pow); two are named each."""
+    """Refusals of the importer (Hardmax) and of the passes (Pow): a line for many nodes names two of them."""
     net = Net()
     x = net.input([1, 4, 2, 2])
     for k in range(count):
@@ -332,7 +332,7 @@ def test_one_line_for_one_cause(tmp_path: Path, op: str, count: int) -> None:
 
 
 def test_unsupported_behind_the_unknown(tmp_path: Path) -> None:
-    """A custom operator hides the shapes behind it; what is unsupported there is still named, shape sums are not."""
+    """A custom operator hides the shapes behind it. Unsupported operators there are still named; shape sums are not."""
     net = Net()
     net.domains["acme"] = 1
     x = net.input([1, 4])
@@ -601,7 +601,7 @@ def test_every_supported_operator_is_onnx_s() -> None:
 
 @pytest.mark.parametrize("op", ("Conv", "ConvTranspose"))
 def test_a_bias_of_other_channels(op: str, tmp_path: Path) -> None:
-    """ONNX's checker lets it through, and what follows took it for an array of channels."""
+    """ONNX's checker accepts such a bias, and later stages took it for an array of channels."""
     net = Net()
     x = net.input([1, 4, 6, 6])
     w = net.const(np.ones((4, 4, 1, 1), np.float32))

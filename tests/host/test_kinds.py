@@ -1,4 +1,4 @@
-"""What kind of file a model is in is told from its first bytes; a wrong one is refused with the line that converts it."""
+"""The first bytes of a model file tell its kind; a file of a wrong kind is refused with the line that converts it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def archive(*names: str) -> bytes:
 
 
 def legacy_torch() -> bytes:
-    """As torch.save wrote before PyTorch 1.6: its magic number, pickled with protocol 2."""
+    """A file as torch.save wrote it before PyTorch 1.6: its magic number, pickled with protocol 2."""
     return pickle.dumps(0x1950A86A20F9469CFC6C, protocol=2) + pickle.dumps(1001, protocol=2)
 
 

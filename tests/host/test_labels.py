@@ -24,7 +24,7 @@ def test_encodings(encoding: str, end: str, tmp_path: Path) -> None:
 
 
 def model(*outputs: tuple[str, tuple[int, ...]]) -> ModelFile:
-    """As far as its outputs go."""
+    """A model with outputs only."""
     tensors = [SimpleNamespace(name=f"y{k}", dtype=dtype, dims=dims) for k, (dtype, dims) in enumerate(outputs)]
     return cast(ModelFile, SimpleNamespace(tensors=tensors, outputs=list(range(len(tensors))), metadata={}))
 

@@ -69,7 +69,7 @@ def pool(kind: str, axis: int, length: int, **more: object) -> bytes:
 
 
 def by_numpy(x: np.ndarray, size: int) -> np.ndarray:
-    """As ONNX defines LRN."""
+    """LRN by ONNX's definition."""
     before, behind = (size - 1) // 2, size // 2
     sums = [np.square(x[:, max(0, c - before) : c + behind + 1]).sum(axis=1) for c in range(x.shape[1])]
     return x / (K + ALPHA / size * np.stack(sums, axis=1)) ** BETA

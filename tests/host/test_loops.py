@@ -22,7 +22,7 @@ def value(name: str, kind: int = FLOAT, shape: object = None) -> onnx.ValueInfoP
 
 
 def accumulate(ends: str = "given", op: str = "Tanh") -> onnx.GraphProto:
-    """h = op(h @ w + x[counter]), h as a row; `ends`: what becomes of the condition."""
+    """A loop over h = op(h @ w + x[counter]), h as a row; `ends`: the fate of the condition."""
     nodes = [
         helper.make_node("Gather", ["x", "k"], ["row"], "pick", axis=1),
         helper.make_node("MatMul", ["h", "w"], ["wh"], "product"),
@@ -68,7 +68,7 @@ def loop(trips: object = 5, ends: str = "given", op: str = "Tanh", rows: bool = 
 
 
 def same(net: Net, folder: Path) -> list[str]:
-    """As ONNX Runtime; the core operators."""
+    """Compare with ONNX Runtime; return the core operators."""
     g = pipeline.run(imported(net, folder))
     for feeds in net.samples(2):
         expected, found = truth(net, feeds), float_outputs(g, feeds)
@@ -86,7 +86,7 @@ def test_loop(tmp_path: Path, trips: int | None, ends: str, runs: int) -> None:
 
 
 def test_a_branch_in_a_loop(tmp_path: Path) -> None:
-    """What an If of a known condition takes has names of its own in each run."""
+    """The branch of an If with a known condition gets names of its own in each run of the loop."""
     net = loop(3)
     branch = [
         helper.make_graph([helper.make_node(op, ["wh"], [out], op)], out, [], [value(out, FLOAT, [1, 4])])

@@ -1,5 +1,4 @@
-"""Weights of four bits: tables and rows, what they cost networks that had no part in choosing how they are made, and the options of
-`mica pack`."""
+"""Weights of four bits: tables and rows, the cost for networks outside the design set, and options of `mica pack`."""
 
 from __future__ import annotations
 
@@ -76,7 +75,7 @@ def net(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, np.nd
 
 @pytest.mark.parametrize("how", ["measured", "plain", "made up"])
 def test_a_table_a_layer(net: tuple[Path, dict[str, np.ndarray]], how: str) -> None:
-    """Large layers have 16 weights and lie as codes, the narrow and the small one stay; the engine computes what numpy does."""
+    """Large layers have 16 weights and are stored as codes; narrow and small ones stay. The engine equals numpy."""
     path, samples = net
     packed = compile_file(path, None if how == "made up" else samples, plain=how == "plain", bits=Bits())
     plain = compile_file(path, samples, plain=True)
@@ -163,7 +162,7 @@ def test_options(net: tuple[Path, dict[str, np.ndarray]], tmp_path: Path, capsys
 
 
 def test_a_head_in_its_embedding(tmp_path: Path) -> None:
-    """Their table is once in the file, in eight bits, if it has to become smaller; the engine computes what numpy does."""
+    """Head and embedding share one table, in eight bits if the file must become smaller. The engine equals numpy."""
     net = Net(seed=5)
     table = net.random(96, 16)
     x = net.add("Gather", table, net.input([1], "token", TensorProto.INT64), axis=0)
@@ -223,7 +222,7 @@ def _series(n: int, channels: int, length: int) -> tuple[np.ndarray, np.ndarray]
     ],
 )
 def test_trained_networks(name: str, samples: Callable[[int], tuple[np.ndarray, np.ndarray]]) -> None:
-    """Three more, which were trained for tests/models and had no part either: within 1 point of int8, on samples nobody has seen."""
+    """Three more networks, outside the design set, are within 1 point of int8 on samples that are new to them."""
     path = exports.FOLDER / f"{name}.onnx"
     x, labels = samples(600)
     found = []
@@ -239,7 +238,7 @@ def test_trained_networks(name: str, samples: Callable[[int], tuple[np.ndarray, 
 
 
 def test_weights_that_move() -> None:
-    """One after the other to what serves beside the others: the error, by the matrix of inputs that are alike, never grows."""
+    """Weights move in turn to the best value beside the others: the error, by second moments, never grows."""
     rng = np.random.default_rng(5)
     a = rng.standard_normal((2, 12, 40)) @ rng.standard_normal((2, 40, 12))
     c = a @ a.transpose(0, 2, 1) / 40
@@ -280,7 +279,7 @@ def test_the_error_of_outputs() -> None:
 
 
 def test_what_a_weight_counts_in_the_table(monkeypatch: pytest.MonkeyPatch) -> None:
-    """By how much its input varies, and more by the damping: that of an input that never varies still counts."""
+    """A weight counts by the variance of its input plus the damping, so a weight of a constant input still counts."""
     seen: list[np.ndarray] = []
     monkeypatch.setattr(lowbits, "_to_table", lambda values, weight: seen.append(weight))
     c = np.diag([4.0, 1.0, 0.0])[None]

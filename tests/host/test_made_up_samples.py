@@ -54,7 +54,7 @@ def test_they_fill_the_range_of_the_file(low: float, high: float, tmp_path: Path
 
 
 def test_a_poor_ratio_of_made_up_samples_is_not_told(tmp_path: Path) -> None:
-    """The integers are those of the file's maker, and nobody knows which inputs they were made for."""
+    """The integers come from the file's maker, and nothing tells for which inputs."""
     net = quantised(-1, 1)
     found = quality.of(compile_file(net.save(tmp_path)))
     assert found is not None

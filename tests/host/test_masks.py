@@ -25,7 +25,7 @@ Mask = Callable[[Net, str], str]
 
 
 def attention(mask: Mask, heads: int = 2) -> Net:
-    """Scores of a sequence with itself, masked, softmax, and what they weigh."""
+    """Attention of a sequence to itself: scores, mask, softmax, and the weighted sum."""
     net = Net(seed=5)
     x = net.input([1, T, D * heads])
     q, k, v = (net.add("MatMul", x, net.random(D * heads, D * heads, scale=0.4)) for _ in range(3))
@@ -130,7 +130,7 @@ def sqnr(expected: np.ndarray, found: np.ndarray) -> float:
 
 @pytest.mark.parametrize("name", MASKS)
 def test_masked(tmp_path: Path, name: str) -> None:
-    """What is left out has a probability of 0, and the others are as near as without a mask: 3 dB for a wider range."""
+    """Masked positions have a probability of 0; the others lose at most 3 dB against no mask, for a wider range."""
     plain = run(attention(lambda net, s: net.add("Identity", s)), tmp_path)
     found = run(attention(MASKS[name]), tmp_path)
     out = found[0][0] == 0
@@ -142,14 +142,14 @@ def test_masked(tmp_path: Path, name: str) -> None:
 
 @pytest.mark.parametrize("name", MASKS)
 def test_what_it_becomes(tmp_path: Path, name: str) -> None:
-    """One addition, whatever the number for infinity is; a mask that is an input costs a table or so besides."""
+    """The mask becomes one addition, for any number that stands for infinity; a mask as an input costs a table more."""
     g = core(attention(MASKS[name]), tmp_path)
     assert [n.op for n in g.nodes].count("Mask") == (2 if name == "twice" else 1)
     assert ops(g).count("Unary") <= ("given" in name)
 
 
 def test_infinity_elsewhere_is_refused(tmp_path: Path) -> None:
-    """Where no Softmax reads it there is nothing that -inf could mean in int8."""
+    """-inf is refused if no Softmax reads it: int8 has no value for it."""
     net = Net()
     x = net.input([1, 4])
     net.output(net.add("Add", x, net.const(np.float32([[0, -np.inf, 0, 0]]))), [1, 4])
@@ -158,7 +158,7 @@ def test_infinity_elsewhere_is_refused(tmp_path: Path) -> None:
 
 
 def test_scores_that_are_an_output_keep_their_mask(tmp_path: Path) -> None:
-    """Somebody else reads what is masked: the numbers stay those of the file."""
+    """The masked scores have another reader, so their numbers stay those of the file."""
     net = Net()
     m = net.add("Add", net.input([1, 4]), net.const(np.float32([[0, -2000, 0, 0]])))
     net.output(m, [1, 4])

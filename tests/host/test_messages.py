@@ -1,4 +1,4 @@
-"""What commands say before they work long, and of data that cannot be right."""
+"""Messages that commands print before long work, and about data that cannot be right."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def labelled(path: Path, scale: float = 1) -> Path:
 def test_labelled_data_is_data(
     net: Path, tmp_path: Path, command: str, spelled: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """As an option, wherever it stands, or as the last word."""
+    """Labelled data may be given as an option, at any place, or as the last word."""
     data = str(labelled(tmp_path / "d.npz"))
     words = [word.replace("D", data) for word in spelled]
     models = [str(net.with_name("m.mica"))] * (2 if command == "compare" else 1)
@@ -76,7 +76,8 @@ def test_pack_takes_it_by_the_same_name(
 def test_eval_warns_of_data_far_outside(
     net: Path, tmp_path: Path, scale: float, warned: bool, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """As `run` does: pictures from 0 to 255 for a model of 0 to 1 gave 79 % in place of 98 %, without a word."""
+    """eval warns as `run` does: pictures from 0 to 255 for a model of 0 to 1 once gave 79 % for 98 %, without a
+    word."""
     data, packed = str(labelled(tmp_path / "d.npz", scale)), str(net.with_name("m.mica"))
     for words in (
         ["eval", packed, "--data", data],
@@ -188,7 +189,7 @@ def test_figures_have_three_digits(x: float, text: str) -> None:
 
 
 def test_the_peak_is_one_row() -> None:
-    """Of layers with one name, as those of a loop, that with most bytes in use."""
+    """Of several layers with one name, as in a loop, the peak is the one with most bytes in use."""
     layers = [{"name": name, "live_bytes": size} for name, size in (("a", 9), ("b", 3), ("b", 5), ("b", 5))]
     assert peak_row(layers, "b") == 2
     assert peak_row(layers, "") is None
@@ -215,7 +216,7 @@ def test_fit_says_no_figure_that_contradicts_another() -> None:
 
 
 def test_a_figure_stands_in_one_place() -> None:
-    """How near probabilities of support vector machines are, `pack` says; how much RAM native code takes, `natmod` says."""
+    """Two figures are only in commands: `pack` has the accuracy of SVM probabilities, `natmod` the RAM of its code."""
     guide = (ROOT / "host_tools" / "docs" / "packing.md").read_text()
     about = guide[guide.index("* **Support vector machines.**") :].partition("\n* ")[0]
     assert "probabilities" in about and "within 0." not in about and "refuses" not in about
@@ -259,7 +260,7 @@ def test_pack_refuses_before_it_calibrates(
 
 
 def test_fit_and_pack_agree_of_a_model_that_is_too_large(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """`fit` says what would make it fit, which pack does only when it is asked."""
+    """`fit` names a change that would make the model fit; pack makes such a change only when asked."""
     path = dense(tmp_path)
     assert main(["fit", str(path), "--board", "RPI_PICO"]) == 2
     said = capsys.readouterr().out

@@ -29,7 +29,7 @@ def ints(*values: int) -> np.ndarray:
 
 
 def becomes(net: Net, folder: Path, expected: list[str]) -> None:
-    """Whatever order the steps have; and the network still does the same."""
+    """The graph has the expected steps, in any order, and the network still does the same."""
     g = core(net, folder)
     assert sorted(ops(g)) == sorted(expected)
     assert_same(net, g)
@@ -126,7 +126,7 @@ def test_pad(tmp_path: Path, opset: int, mode: str, shape: list[int], pads: list
 
 
 def test_pad_reflects_back_and_forth(tmp_path: Path) -> None:
-    """ONNX Runtime refuses what ONNX's own evaluator, numpy, does."""
+    """ONNX Runtime refuses such a padding; ONNX's own evaluator, which uses numpy, accepts it."""
     net = single("Pad", 3, inputs=[ints(7, 8)], mode="reflect")
     g = core(net, tmp_path)
     x = np.arange(3, dtype=np.float32)
@@ -199,7 +199,7 @@ def test_picks(tmp_path: Path, net: Net) -> None:
 
 
 def test_where_with_a_constant_condition(tmp_path: Path) -> None:
-    """A causal mask: what it blocks is far below everything else, and does not swallow the scale."""
+    """A causal mask: masked scores are far below all others, and do not widen the scale."""
     net = Net()
     x = net.input([1, 1, 5, 5])
     masked = net.add("Where", net.const(np.tril(np.ones((5, 5), bool))), x, net.const(-1e9))
@@ -403,7 +403,7 @@ def test_transposes_cancel(tmp_path: Path, make: Any, expected: list[str]) -> No
 
 
 def random_move(rng: random.Random, shape: list[int]) -> tuple[StridedCopy, np.ndarray, list[int]]:
-    """A move of an array of `shape`, what it does to the flat indices, and the shape it gives."""
+    """A move of an array of `shape`, its effect on the flat indices, and the shape of its result."""
     at = np.arange(math.prod(shape)).reshape(shape)
     kind = rng.choice(("transpose", "slice", "repeat", "reshape", "reverse"))
     if kind == "transpose":

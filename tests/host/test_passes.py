@@ -199,7 +199,7 @@ def test_chain_of_constants_is_one(tmp_path: Path) -> None:
 
 
 def test_scalar_constants_are_a_table(tmp_path: Path) -> None:
-    """Also those of several dimensions, each 1."""
+    """Constants of several dimensions, each 1, also become a table."""
     net = Net()
     y = net.add("Mul", net.add("Sub", net.const([2.0]), net.input([1, 3, 4])), net.const([[[-3.0]]]))
     net.output(y)
@@ -219,7 +219,7 @@ def test_constants_along_every_axis(tmp_path: Path, axis: int) -> None:
 @pytest.mark.parametrize("channels", [1, 4])
 @pytest.mark.parametrize("axis", [1, 2, 3])
 def test_scales_behind_a_convolution(tmp_path: Path, channels: int, axis: int) -> None:
-    """Only one along the channels folds; one channel is no exception."""
+    """Only a scale along the channels folds; one channel is no exception."""
     net = Net()
     y = net.conv(net.input([1, 2, 6, 5]), 2, channels, k=1)
     shape = [1, channels, 6, 5]
@@ -238,7 +238,7 @@ def test_affine_with_two_readers_does_not_fold(tmp_path: Path) -> None:
 
 
 def test_product_of_a_constant_that_is_also_an_output(tmp_path: Path) -> None:
-    """Merged chains keep what others still read."""
+    """Merged chains keep values that others still read."""
     net = Net()
     a = net.output(net.add("Mul", net.input([1, 3]), net.const([1.0, 2.0, 3.0])))
     net.output(net.add("Add", a, net.const([4.0, 5.0, 6.0])))
@@ -306,7 +306,7 @@ def test_pad_in_front_of_two_convolutions(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("ceil_mode", [0, 1])
 def test_pad_folds_into_the_average_pool(tmp_path: Path, ceil_mode: int) -> None:
-    """As PyTorch exports count_include_pad."""
+    """PyTorch exports count_include_pad with such a Pad."""
     net = Net()
     y = net.add("Pad", net.input([1, 2, 6, 6]), net.const([0, 0, 1, 1, 0, 0, 1, 1]))
     net.output(net.add("AveragePool", y, kernel_shape=[3, 3], strides=[2, 2], ceil_mode=ceil_mode))
@@ -482,7 +482,7 @@ def test_network_in_nchw_keeps_one_transpose_at_each_end(tmp_path: Path) -> None
 
 
 def test_network_in_nhwc_keeps_none(tmp_path: Path) -> None:
-    """As tf2onnx writes a Keras model: NHWC in and out, transposes round everything."""
+    """The network is in NHWC, as tf2onnx writes a Keras model: transposes around every layer."""
     net = Net()
     x = net.add("Transpose", net.input([1, 8, 8, 3]), perm=[0, 3, 1, 2])
     y = net.add("Relu", net.conv(x, 3, 4, auto_pad="SAME_UPPER"))

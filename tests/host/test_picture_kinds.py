@@ -52,7 +52,7 @@ def test_the_first_of_several(tmp_path: Path, told: list[str]) -> None:
 
 @pytest.mark.parametrize("turn", range(1, 9))
 def test_exif_turns(turn: int, tmp_path: Path, told: list[str]) -> None:
-    """As Pillow's own exif_transpose turns it, whose rule this is."""
+    """Pictures turn as by Pillow's exif_transpose, which sets this rule."""
     from PIL import ImageOps
 
     exif = Image.Exif()
@@ -82,7 +82,7 @@ def test_hidden_colours_do_not_count(colours: str, tmp_path: Path, told: list[st
 
 
 def huge(path: Path, side: int) -> Path:
-    """A grey PNG file that says how large it is, and holds next to nothing: whoever decodes it fails."""
+    """A grey PNG file that claims to be large, and holds almost no data: a decoder would fail."""
 
     def chunk(kind: bytes, data: bytes) -> bytes:
         return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))

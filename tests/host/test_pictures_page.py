@@ -14,7 +14,7 @@ TINY = np.array([[1.0, 0.0], [1.0, 1.0], [0.0, 0.5]])
 
 
 class Terminal(io.StringIO):
-    """A stream that says what a test wants it to say."""
+    """A stream with a given encoding, which is a terminal or not."""
 
     def __init__(self, encoding: str | None, tty: bool = True) -> None:
         super().__init__()

@@ -305,7 +305,7 @@ def test_broken_random_plans_are_caught() -> None:
 
 
 def test_networks_of_the_property_test(tmp_path: Path) -> None:
-    """`compile_file` proves its plan; what it reports is what the file says."""
+    """`compile_file` proves its plan; its report agrees with the file."""
     for seed in range(30):
         compiled = compile_file(RandomNet(seed).save(tmp_path))
         assert compiled.plan.lower_bound <= compiled.plan.arena_bytes <= compiled.plan.activation_bytes + 16 * 60

@@ -173,7 +173,7 @@ def random_parts(seed: int) -> Graph:
 
 
 def contents(g: Graph) -> dict[str, np.ndarray]:
-    """Each value as the list of bytes it should hold: (who wrote it, which byte), numbered."""
+    """The bytes that each value should hold: (writer, byte), numbered."""
     found: dict[str, np.ndarray] = {}
 
     def fresh(name: str, serial: int) -> np.ndarray:

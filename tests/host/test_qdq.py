@@ -515,7 +515,7 @@ def test_another_scale_behind_a_selection_is_a_table(tmp_path: Path) -> None:
 
 
 def test_rounding_moves_above_a_selection(tmp_path: Path) -> None:
-    """Only behind the pool does the model round: the convolution rounds so itself."""
+    """The model rounds only after the pool: the convolution takes over the same rounding."""
     net = QNet()
     x = net.rounded(net.input([1, 3, 8, 8]), 0.0207, 5)
     y = net.add("Conv", x, net.dequantise(net.const(net.weights(4, 3, 3, 3)), 0.0113, 0))
@@ -652,7 +652,7 @@ def test_matmul_integer_of_a_quantised_tensor(tmp_path: Path) -> None:
 
 
 def test_dynamic_quantisation(tmp_path: Path) -> None:
-    """What ONNX Runtime's dynamic quantiser writes: int8 weights are kept, ranges come from calibration."""
+    """Models from ONNX Runtime's dynamic quantiser keep their int8 weights, and calibration gives the ranges."""
     net = Net()
     x = net.input([1, 16])
     h = net.add("Relu", net.add("Add", net.add("MatMul", x, net.random(16, 12)), net.random(12)))
@@ -687,7 +687,7 @@ def _half(folder: Path) -> tuple[Net, Path]:
 
 
 def test_unquantised_tail_wants_calibration(tmp_path: Path) -> None:
-    """Without, it is packed with made-up inputs, and the warning names what they are for."""
+    """Without calibration it is packed with made-up inputs, and the warning names the layers that they are for."""
     _, path = _half(tmp_path)
     heard: list[str] = []
     compile_file(path, warn=heard.append)
@@ -706,7 +706,7 @@ def test_unquantised_tail_with_calibration(tmp_path: Path) -> None:
 
 
 def test_float_graph_of_a_quantised_model_rounds_too(tmp_path: Path) -> None:
-    """The core graph, before its roundings become scales, computes what ONNX Runtime does; calibration sees it."""
+    """The core graph, before its roundings become scales, equals ONNX Runtime; calibration uses this graph."""
     net, path = _half(tmp_path)
     g = core(net, tmp_path)
     feeds = net.samples(1)[0]
@@ -794,8 +794,8 @@ def test_onnxruntime_is_not_in_the_trap() -> None:
 
 @pytest.mark.parametrize("op", ("Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual"))
 def test_a_comparison_with_a_constant_of_the_same_integers(op: str, tmp_path: Path) -> None:
-    """Where they are the same integer they are equal, though (q - zero point) * scale is not the same in float64; and what
-    it gives is 0 and 1, known without a calibration."""
+    """The same integers compare as equal, though (q - zero point) * scale is not the same in float64. The result is 0
+    or 1, so it needs no calibration."""
     net = QNet()
     x = net.rounded(net.input([1, 256]), 0.05, 3)
     c = net.dequantise(net.const(np.array([9], np.int8)), 0.05, 3)

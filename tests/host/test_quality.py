@@ -38,7 +38,7 @@ def samples(n: int, seed: int = 1) -> np.ndarray:
 
 
 def packed(tmp_path: Path, capsys: Capsys, x: np.ndarray | None, *words: object, net: Net | None = None) -> Any:
-    """--json of a pack, and what it said on stderr."""
+    """Result of `pack --json`, and its text on stderr."""
     path = (net or network()).save(tmp_path)
     if x is not None:
         np.savez(tmp_path / "x.npz", x=x)
@@ -147,7 +147,7 @@ def test_pixels_where_pixels_were_trained(tmp_path: Path, capsys: Capsys) -> Non
 @pytest.mark.parametrize("name", ("kws", "ic", "vww", "ad"))
 @pytest.mark.parametrize("kind", ("model", "model_qdq"))
 def test_real_samples_of_real_models_raise_no_doubt(name: str, kind: str) -> None:
-    """And a hundred times too large they do."""
+    """Real samples give no warning; samples a hundred times too large do."""
     if not MODELS.is_dir():
         pytest.skip(f"{MODELS} is missing: the reference models are not part of the repository")
     core = pipeline.run(import_onnx(MODELS / name / f"{kind}.onnx"))

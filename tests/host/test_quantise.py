@@ -291,7 +291,7 @@ def test_sum_of_scales_far_apart(tmp_path: Path, op: str) -> None:
 @pytest.mark.parametrize("include", [0, 1])
 @pytest.mark.parametrize("ceil_mode", [0, 1])
 def test_average_pool_counts(tmp_path: Path, include: int, ceil_mode: int) -> None:
-    """The divisors are ONNX Runtime's: what it makes of an image of ones is taps inside x / divisor."""
+    """The divisors are ONNX Runtime's: an image of ones gives (taps inside) / divisor."""
     rng = np.random.default_rng(include)
     for _ in range(30):
         h, w = (int(v) for v in rng.integers(3, 9, 2))
@@ -427,7 +427,7 @@ def test_calibration_arrays_that_are_no_samples(tmp_path: Path, name: str, x: An
 
 
 def test_calibration_file_with_scale_and_offset(tmp_path: Path) -> None:
-    """Whatever the model's input is called, also x."""
+    """The file fits a model's input of any name, also x."""
     path = tmp_path / "c.npz"
     np.savez(path, x=np.array([[0, 2]], np.uint8), scale=0.5, offset=-1.0)
     for name in ("x", "image"):

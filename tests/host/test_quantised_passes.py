@@ -257,7 +257,7 @@ def test_steps_of_a_transposed_convolution_in_groups() -> None:
 
 
 def test_layouts_and_scales_keep_the_steps() -> None:
-    """dense takes alpha into them, fold_affine the scale, whatever its sign; zero leaves the step alone."""
+    """dense takes alpha into the steps, fold_affine the scale, with either sign; zero leaves the step alone."""
     w = np.float32([[1, 2, 3], [4, 5, 6]])
     gemm = Node("Gemm", "n", ["x", "w"], ["h"], {"alpha": -2.0, "weight_steps": np.array([0.5, 0.25, 0.125])})
     scale = np.array([3.0, 0.0, -1.0])
@@ -358,7 +358,7 @@ def test_equal_nodes_of_different_scales_stay_two() -> None:
 
 @pytest.mark.parametrize(("rounded", "op"), [(True, "Add"), (False, "Affine")])
 def test_sum_of_integers_stays_a_sum(rounded: bool, op: str) -> None:
-    """As an Affine it would be a convolution, whose bias is rounded to its steps."""
+    """As an Affine the sum would become a convolution, and its bias would be rounded."""
     behind = quantise("b", "y", "q", B) if rounded else add("b", "y")
     g = graph(quantise("x", "a", "q", A), Node("Add", "n", ["a", "c"], ["b"]), behind)
     g.values["c"] = Value("c", (2, 1, 1), "float32", np.float32([1, 2]).reshape(2, 1, 1), A)

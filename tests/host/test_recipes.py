@@ -1,4 +1,4 @@
-"""The size of the product, and of what is added to it by hand. tests/kernels/test_new_kernel.py has the recipe of a kernel."""
+"""The size of the product, and of additions by hand. tests/kernels/test_new_kernel.py has the recipe of a kernel."""
 
 from __future__ import annotations
 

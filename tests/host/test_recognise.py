@@ -1,5 +1,4 @@
-"""Passes that find one operator in the several an exporter writes: what comes out, that it computes the same, and that
-what others read stays."""
+"""Passes that merge several exported operators into one: the result, the same numbers, and values that others read."""
 
 from __future__ import annotations
 
@@ -84,7 +83,7 @@ def test_composed_of_composed(tmp_path: Path) -> None:
 
 
 def test_others_read_the_middle(tmp_path: Path) -> None:
-    """A value with other readers, or an output of the model, is not merged away; what is computed stays the same."""
+    """A value with other readers, or an output of the model, is not merged away; all results stay the same."""
     net = Net()
     x = net.input([1, 6])
     s = net.add("Sigmoid", x)

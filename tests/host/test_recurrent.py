@@ -180,7 +180,7 @@ def steps_apart(net: Net, folder: Path, n: int = 24) -> tuple[float, float]:
     ids=str,
 )
 def test_stays_near_float(tmp_path: Path, op: str, more: dict[str, Any], rms: float, most: float) -> None:
-    """Rounding alone costs 0.29 output steps; what is on top is the rounding of the weights, and grows with time.
+    """Rounding alone costs 0.29 output steps; the rest is the rounding of the weights, and grows with time.
 
     The worst single value may be further off than one and a half steps: 0.1 % of them are, after 12 time steps.
     Six samples of 200 steps have four times the values of 24 of 12.

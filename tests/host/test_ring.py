@@ -55,7 +55,7 @@ def text() -> list[int]:
 
 
 def nats(data: bytes, given: list[int]) -> np.ndarray:
-    """Of each token after the first."""
+    """Nats of each token after the first."""
     runner = HostRunner(data)
     runner.reset()
     t = tokens_of(runner.model)
@@ -71,7 +71,7 @@ def nats(data: bytes, given: list[int]) -> np.ndarray:
 
 
 def test_no_jump(model: bytes) -> None:
-    """What is said after a thousand tokens costs as many nats as the same at the beginning, the cache full both times."""
+    """Text after a thousand tokens costs as many nats as the same text at the beginning, the cache full both times."""
     given = text()
     assert len(given) > WINDOW + BEYOND + WIDE
     last = given[WINDOW + BEYOND : WINDOW + BEYOND + WIDE]

@@ -1,4 +1,4 @@
-"""Which room of the host package may import which, and that no file imports in a circle.
+"""Imports between the rooms of the host package keep to the list, and no file imports in a circle.
 
 A room is a folder of `mica`, or a module at its top level. Data flows from left to right; a stage looks only to its left.
 """
@@ -57,7 +57,7 @@ MAY_IMPORT: Mapping[str, set[str]] = {
     "flash": _BOARDS | {"images", "link", "toolchain"},
     # a .mica on any target
     "run": _GRAPH | {"boards", "custom", "data", "engine", "importer", "link", "reference"},
-    # what a board's sensors hear and feel, and what a model makes of it
+    # data of a board's microphone and motion sensor, and a model's events from it
     "listen": _GRAPH | {"boards", "data", "link", "run"},
     # the whole compile: from a model file to a .mica, for a board
     "compile": _GRAPH
@@ -75,7 +75,7 @@ MAY_IMPORT: Mapping[str, set[str]] = {
 
 
 def _imports(path: Path, package: str, top: Path) -> Iterable[tuple[str, ...]]:
-    """What a file imports of `package`, as paths below `top`: ("link", "board"). Imports inside functions count."""
+    """Modules of `package` that a file imports, in functions too, as paths below `top`: ("link", "board")."""
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
@@ -126,7 +126,7 @@ def _circle(arrows: Mapping[str, set[str]]) -> list[str]:
 
 
 def _arrows(top: Path, package: str) -> dict[str, set[str]]:
-    """File -> the files it imports. A package's own __init__ is no arrow: it is imported with whatever is in it."""
+    """File -> the files it imports. A package's own __init__ does not count: it is imported with any of its modules."""
     arrows: dict[str, set[str]] = {}
     for path in top.rglob("*.py"):
         found = {_file(top, parts) for parts in _imports(path, package, top)}
@@ -155,7 +155,7 @@ def test_rooms_import_only_what_the_table_allows() -> None:
 
 
 def test_every_arrow_of_the_table_is_used() -> None:
-    """An arrow that nobody needs is taken out of the table."""
+    """An arrow without any import is taken out of the table."""
     used: dict[str, set[str]] = {}
     for path in PACKAGE.rglob("*.py"):
         room = path.relative_to(PACKAGE).with_suffix("").parts[0]
@@ -244,7 +244,7 @@ def test_the_check_finds_a_circle() -> None:
 
 
 def _named_twice(tree: ast.AST) -> list[str]:
-    """Of dicts with names as keys: keys that hold the same attribute of the same object."""
+    """Attributes that a dict has twice, under different names."""
     found = []
     for table in (node for node in ast.walk(tree) if isinstance(node, ast.Dict)):
         values = Counter(ast.unparse(value) for value in table.values if isinstance(value, ast.Attribute))

@@ -1,4 +1,4 @@
-"""Rotary embeddings become one step each, in whichever form they are written; what only looks like one does not.
+"""Rotary embeddings become one step each, in all forms that exporters write; similar graphs do not.
 
 Truth: ONNX Runtime on float.
 """

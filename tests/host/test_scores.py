@@ -1,4 +1,4 @@
-"""Classes and their scores: models that give both, labels of the file, and what a front end may stand before.
+"""Classes and their scores: models that give both, labels of the file, and models that a front end may precede.
 
 The models are written as scikit-learn's and Keras' exporters write them.
 """
@@ -63,7 +63,7 @@ def classifier(path: Path, labels: tuple[str | int, ...], zipmap: bool = False, 
 
 
 def data(folder: Path, labels: np.ndarray, n: int = 60) -> Path:
-    """Samples whose largest feature is the class, and what `labels` calls it."""
+    """Samples whose largest feature is the class, with its name from `labels`."""
     y = np.arange(n) % 3
     x = np.random.default_rng(3).uniform(0, 0.4, (n, 3)).astype(np.float32)
     x[np.arange(n), y] += 0.8
@@ -85,7 +85,7 @@ LABELS: dict[str, tuple[tuple[str | int, ...], np.ndarray]] = {
 
 @pytest.mark.parametrize(("name", "zipmap"), [*((name, False) for name in LABELS), ("names", True), ("numbers", True)])
 def test_labels_of_the_file(name: str, zipmap: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """pack --eval, eval --float and compare --float, whatever the classes are called and `y` holds."""
+    """pack --eval, eval --float and compare --float work with any names of classes and any values of `y`."""
     labels, y = LABELS[name]
     net, packed, found = classifier(tmp_path / "net.onnx", labels, zipmap), tmp_path / "net.mica", data(tmp_path, y)
     words = ["pack", str(net), "-o", str(packed), "--calib", str(found), "--eval", str(found), "--plain", "--json"]

@@ -1,4 +1,4 @@
-"""Front ends in the graph: what they become, beside ONNX Runtime's float answers; and what is refused."""
+"""Front ends in the graph: their steps, compared with ONNX Runtime's float answers; and refusals."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ def made_up() -> np.ndarray:
 
 
 def tables() -> Speech:
-    """Of the preset."""
+    """Tables of the preset."""
     found = front_ends.parse(PRESET).front_end(49).speech
     assert found is not None
     return found
@@ -139,7 +139,7 @@ def test_micro_speech_frame_by_frame() -> None:
 
 
 def test_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """What such a front end has no words for, bands without a bin, and windows that slide."""
+    """The front end refuses words that it does not have, bands without a bin, and windows that slide."""
     with pytest.raises(MicaError, match=r"'floor=1' is none of its words; expected KEY=VALUE with rate, samples"):
         front_ends.parse("pcan:micro-speech,floor=1")
     with pytest.raises(MicaError, match="holds no bin of the transform; take a larger fft"):

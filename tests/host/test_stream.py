@@ -34,14 +34,14 @@ def head(net: Net, x: str, features: int) -> None:
 
 
 def chain(net: Net) -> None:
-    """As keyword spotting has it, down to one row."""
+    """A chain of layers as in keyword spotting, down to one row."""
     x = net.input([1, 4, 14, 1])
     x = conv(net, conv(net, x, 4, 8, 3), 8, 8, 5, group=8)
     head(net, conv(net, x, 8, 6, 8), 6)
 
 
 def mean(net: Net) -> None:
-    """A mean over what is left of the time: that layer needs all rows."""
+    """A mean over the rest of the time: that layer needs all rows."""
     x = conv(net, conv(net, net.input([1, 4, 12, 1]), 4, 8, 3), 8, 8, 3, dilations=2)
     head(net, net.add("GlobalAveragePool", x), 8)
 
@@ -63,7 +63,7 @@ def sides(net: Net) -> None:
 
 
 def weighted(net: Net) -> None:
-    """Weights over all of the time, which are no rows of their own, by what has new rows; and the other way round."""
+    """Weights over all of the time, which are not rows of their own, times new rows; and the other way round."""
     x = conv(net, net.input([1, 4, 12, 1]), 4, 4, 3)
     a = net.add("Softmax", conv(net, x, 4, 4, 1), axis=2)
     head(net, net.add("Add", net.add("Mul", a, x), net.add("Mul", x, a)), 40)

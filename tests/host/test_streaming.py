@@ -61,7 +61,7 @@ def recurrent(tmp_path: Path, op: str, length: int = 1) -> Path:
 
 
 def sequence(n: int = STEPS, seed: int = 1) -> np.ndarray:
-    """A walk, [n, 1, 1, FEATURES]: what comes next depends on what was."""
+    """A walk, [n, 1, 1, FEATURES]: each row depends on the one before."""
     rng = np.random.default_rng(seed)
     return np.tanh(np.cumsum(rng.normal(0, 0.4, (n, 1, 1, FEATURES)), axis=0)).astype(np.float32)
 
@@ -88,7 +88,7 @@ def sqnr(found: np.ndarray, expected: np.ndarray) -> float:
 
 @pytest.mark.parametrize("op", ["GRU", "LSTM"])
 def test_recurrent_state(tmp_path: Path, op: str) -> None:
-    """One time step a run gives what ONNX Runtime gives for the whole sequence at once."""
+    """One time step a run equals ONNX Runtime's result for the whole sequence at once."""
     states = ["h", "c"] if op == "LSTM" else ["h"]
     pairs = [(s, f"{s}_after") for s in states]
     compiled = compile_file(recurrent(tmp_path, op), {"x": sequence(200, 2)}, states=pairs)
@@ -116,7 +116,7 @@ def test_recurrent_state(tmp_path: Path, op: str) -> None:
 
 
 def test_window(tmp_path: Path) -> None:
-    """A convolution over a window that slides by 3 rows gives what the model gives for each whole window."""
+    """A convolution over a window that slides by 3 rows equals the model's result for each whole window."""
     rng = np.random.default_rng(5)
     length, rows = 12, 3
     path = save(

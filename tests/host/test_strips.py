@@ -66,7 +66,7 @@ def least(compiled: Compiled) -> int:
 
 
 def check_limits(compiled: Compiled, seed: int, limits: int) -> int:
-    """Packs within limits from the least to what layer after layer takes with the least scratch; returns how many plans had strips."""
+    """Pack within limits up to the layer-wise plan with the least scratch. Return how many plans had strips."""
     inputs = random_inputs(compiled.model, seed)
     expected = run(engine.NativeModel(compiled.data), inputs)
     low, high = least(compiled), compiled.plan.arena_bytes + SCRATCH_LEAST
@@ -85,7 +85,7 @@ def check_limits(compiled: Compiled, seed: int, limits: int) -> int:
 
 
 class Chain(Net):
-    """Convolutions of all kinds, residuals, concatenations and pools over a picture: what strips are for."""
+    """Convolutions of all kinds, residuals, concatenations and pools over a picture: a network that gains by strips."""
 
     def __init__(self, seed: int) -> None:
         super().__init__(opset=17, seed=seed)
@@ -146,7 +146,7 @@ def test_random_chains_are_the_same_by_rows(tmp_path: Path, first: int) -> None:
 
 @pytest.mark.parametrize(("seed", "ram"), [(2461, 3112), (2391, 3006)])
 def test_a_limit_above_the_least_has_a_plan(tmp_path: Path, seed: int, ram: int) -> None:
-    """The cheapest cuts do not lie within it, and the next step down goes below what any cuts take."""
+    """The cheapest cuts do not fit into it, and the next step down goes below all cuts."""
     net = compiled(Chain(seed), tmp_path, seed)
     assert least(net) < ram < net.plan.arena_bytes + SCRATCH_LEAST
     plan = plan_within(net, ram)

@@ -1,4 +1,4 @@
-"""Tables, .csv and .tsv: what the rules of tables.py make of files as spreadsheets, loggers and pandas write them."""
+"""Tables, .csv and .tsv: the rules of tables.py on files as spreadsheets, loggers and pandas write them."""
 
 from __future__ import annotations
 
@@ -162,7 +162,7 @@ def dense(folder: Path, imputed: bool = False) -> Path:
 
 
 def test_commands_read_them(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """pack, run, eval, verify, report, compare and fit give what they give for the same numbers as .npz."""
+    """pack, run, eval, verify, report, compare and fit give the same results as for the same numbers in .npz."""
     model, packed = dense(tmp_path), str(tmp_path / "m.mica")
     rows = np.random.default_rng(0).standard_normal((40, 3)).astype(np.float32)
     table = saved(

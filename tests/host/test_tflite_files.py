@@ -140,7 +140,7 @@ def test_each_svdf_layer(tmp_path: Path) -> None:
 @needs_files
 @pytest.mark.parametrize("name", WITH_DATA)
 def test_answers(name: str) -> None:
-    """Those of LiteRT's default interpreter, XNNPACK. The first samples: `scripts/soak` has no need of the rest."""
+    """The first samples give the answers of LiteRT's default, XNNPACK; `scripts/soak` takes the rest."""
     path = FILES / f"{name}_int8.tflite"
     made, model = litert.interpreter(path.read_bytes(), reference=False), read(path)
     xs = samples(f"{name}_int8", model, ANSWERS)

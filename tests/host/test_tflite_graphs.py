@@ -1,4 +1,4 @@
-"""TensorFlow Lite files of several operators: what folds, states, logic, integers, names, and what is refused."""
+"""TensorFlow Lite files of several operators: constant folding, states, logic, integers, names, and refusals."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def test_a_small_multiplier_is_zero(tmp_path: Path) -> None:
 
 
 def test_means_half_way_between_integers(tmp_path: Path) -> None:
-    """Where zero is at the low end: as LiteRT, for all means below 0 as integers, and above it for all that are no ties."""
+    """With a zero point of -128, means equal LiteRT's; positive ones half way between integers are one less."""
     net, q = Tflite(), {"scale": 0.05, "zero": -128}
     x, y = net.tensor([1, 8, 8, 4], **q), net.tensor([1, 4, 4, 4], **q)
     pool = {"padding": 1, "stride_w": 2, "stride_h": 2, "filter_width": 2, "filter_height": 2, "activation": 0}
@@ -151,7 +151,7 @@ def fully_connected(w: np.ndarray, scale: float, zero: int, x: str = "int8") -> 
 
 @pytest.mark.parametrize("zero", (128, 120, 3))
 def test_uint8_weights(tmp_path: Path, zero: int) -> None:
-    """Those that less the zero point do not fit int8 get a step of their own, which costs less than a step of the output."""
+    """Weights that, less the zero point, exceed int8 get a step of their own, for less than a step of the output."""
     w = np.random.default_rng(0).integers(0, 256, (5, 12)).astype(np.uint8)
     content = fully_connected(w, 0.01, zero, "uint8")
     compiled, made = packed(content, tmp_path), litert.interpreter(content)
@@ -399,7 +399,7 @@ def relu(**more: object) -> Tflite:
 
 
 def test_a_network_compiled_for_an_accelerator(tmp_path: Path) -> None:
-    """Vela's operator also reads and makes what no other operator does."""
+    """A file with Vela's operator is refused in one line, which names the accelerator and the remedy."""
     net = Tflite()
     x, y, scratch = (net.tensor([1, 4], **Q) for _ in range(3))
     net.operator("ethos-u", [x, scratch], [y])

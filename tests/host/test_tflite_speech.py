@@ -1,4 +1,4 @@
-"""The Signal operators of TensorFlow Lite Micro: its own interpreter's bytes, what is refused, and options read without trust.
+"""The Signal operators of TensorFlow Lite Micro: its own interpreter's bytes, refusals, and options read without trust.
 
 The numbers below are what the interpreter of the package tflite-micro (0.dev20261023182759) gave for these files; where it is
 installed it is asked again.
@@ -175,7 +175,7 @@ def test_refused_options(changes: dict[str, dict[str, int]], reason: str, tmp_pa
     ],
 )
 def test_refused_files(tail: dict[str, int], reason: str, tmp_path: Path) -> None:
-    """What is behind the logarithm; and bins that nothing has computed."""
+    """Wrong operators after the logarithm are refused, and so are bins that no operator has computed."""
     with pytest.raises(Unsupported, match=reason):
         packed(speech(**tail), tmp_path)
 

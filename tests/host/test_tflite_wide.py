@@ -1,4 +1,4 @@
-"""Networks of 16 by 8 bits (int16 activations, int8 weights, int64 biases) beside LiteRT, and what of them becomes int8."""
+"""Networks of 16 by 8 bits (int16 activations, int8 weights, int64 biases) beside LiteRT, and their int8 parts."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def no_warning(text: str) -> None:
 
 
 def ranges() -> list[float]:
-    """How far each tensor of `network` reaches in float."""
+    """Largest absolute value of each tensor of `network` in float."""
     real = litert.interpreter(network(), every=True)
     names = {d["name"]: d["index"] for d in real.get_tensor_details()}
     reach, rng = np.zeros(len(SHAPES)), np.random.default_rng(5)

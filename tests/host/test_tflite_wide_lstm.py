@@ -1,4 +1,4 @@
-"""UNIDIRECTIONAL_SEQUENCE_LSTM of int16: beside float64, beside TensorFlow Lite Micro, and what of it is int8.
+"""UNIDIRECTIONAL_SEQUENCE_LSTM of int16: beside float64, beside TensorFlow Lite Micro, and its int8 parts.
 
 LiteRT has no kernel for it: its inputs are int8 or float32.
 """
@@ -63,7 +63,7 @@ def near(found: np.ndarray, expected: np.ndarray) -> float:
 
 @pytest.mark.parametrize("name", LAYERS)
 def test_near_float(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Twelve runs, whose states live on; beside it what int8 makes of them."""
+    """Twelve runs, whose states live on; beside them the same in int8."""
     layer = LAYERS[name]
     compiled, xs = packed(layer, tmp_path), layer.samples()
     assert {s.kernel for s in compiled.model.steps} <= {*NAMES, *MOVES}
@@ -184,7 +184,7 @@ def test_as_onnx(tmp_path: Path) -> None:
 
 
 def test_a_state_of_int16_on_another_scale(tmp_path: Path) -> None:
-    """`--state`: what is kept is rescaled, here by 2 / 3."""
+    """`--state` rescales the kept values, here by 2 / 3."""
     net = Tflite()
     x, h, y = (net.tensor([1, 8], "int16", scale, name=name) for name, scale in (("x", 1e-3), ("h", 3e-3), ("y", 2e-3)))
     net.operator("SUB", [x, h], [y], "SubOptions", {"activation": 0})

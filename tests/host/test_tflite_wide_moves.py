@@ -57,7 +57,7 @@ def inputs(model: Any, seed: int = 3) -> list[Array]:
 
 
 def answers(c: Compiled, xs: Sequence[Array], reference: bool = True) -> list[Array]:
-    """Of the engine, which are those of the reference."""
+    """The engine's answers, which must equal those of the reference."""
     loaded = [engine.load(c.data), *([ReferenceModel(c.data)] if reference else [])]
     for made in loaded:
         for k, x in enumerate(xs):

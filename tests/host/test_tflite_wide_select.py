@@ -35,7 +35,7 @@ def compiled(content: bytes, folder: Path, warn: Callable[[str], None] = no_warn
 
 
 def answer(c: Compiled, xs: Sequence[Array]) -> Array:
-    """Of the engine, which is that of the oracle."""
+    """The engine's answer, which must equal that of the oracle."""
     found = []
     for made in (engine.load(c.data), ReferenceModel(c.data)):
         for k, x in enumerate(xs):

@@ -168,7 +168,7 @@ def decoder(**attrs: object) -> bytes:
 
 
 def run_decoder(content: bytes, x: np.ndarray) -> tuple[np.ndarray, Arrays]:
-    """ONNX Runtime's answers to the rows of x, one after the other, and what it read: for calibration."""
+    """ONNX Runtime's answers to the rows of x, one after the other, and its inputs, for calibration."""
     made, caches = session(content), [np.zeros((1, 2, 20, 16), np.float32)] * 2
     answers, read = [], {name: [] for name in ("x", "k0", "v0", "place")}
     for place, row in enumerate(x):

@@ -1,4 +1,4 @@
-"""Vocabularies as others write them: what is read, against Hugging Face's tokenizers where they are installed, and what is refused.
+"""Vocabularies of other tools: their content, compared with Hugging Face's tokenizers if installed, and refusals.
 
 The tokens of the first test were given by tokenizers 0.23 for the same files.
 """
@@ -106,7 +106,7 @@ def test_tokens_of_a_tokenizer(tmp_path: Path, kind: str) -> None:
 
 @pytest.mark.parametrize("kind", MAKE)
 def test_against_tokenizers(tmp_path: Path, kind: str) -> None:
-    """Where the package is installed: the same file, the same tokens."""
+    """The `tokenizers` package, if installed, makes the same tokens from the same file."""
     hf = pytest.importorskip("tokenizers")
     theirs = hf.Tokenizer.from_file(save(tmp_path, {"version": "1.0", **MAKE[kind]()}))
     assert [theirs.encode(text).ids for text in TEXTS[kind]] == IDS[kind]

@@ -1,7 +1,7 @@
-"""How much the planner saves on whole networks: activations as the ONNX file has them against the arena.
+"""Bytes that the planner saves on whole networks: activations as the ONNX file has them against the arena.
 
-The bytes of all activations of the ONNX graph after constant folding, each stored once as int8, are what a runtime
-without fusion and without a plan would take. Of the fused graph, the plan's own part of the saving.
+A runtime without fusion and without a plan would take the bytes of all activations of the ONNX graph after constant
+folding, each stored once as int8. The same figure for the fused graph shows the plan's own part of the saving.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ REFERENCE = ("ad", "ic", "kws", "vww")
 
 
 def activation_bytes(g: Graph) -> int:
-    """Of the imported graph: its inputs, and every result of a node. Before passes run: they change it."""
+    """Bytes of the imported graph: its inputs, and every result of a node. Before passes run: they change it."""
     return sum(g.value(name).size for name in (*g.inputs, *(o for n in g.nodes for o in n.outputs if o)))
 
 

@@ -1,4 +1,4 @@
-"""Seeded cases for the kernels: a name, and what to feed the C kernel and the oracle with.
+"""Seeded cases for the kernels: a name, and the inputs of the C kernel and of the oracle.
 
 The sweeps are small and broad: every stride, pad, dilation, group and odd channel count meets a plane that is only just
 large or small enough for it; then data and constants at the ends of their ranges.

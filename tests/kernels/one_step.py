@@ -78,7 +78,7 @@ def few(weights: Array) -> Array:
 
 
 def step_record(data: bytes) -> tuple[int, dict[str, tuple[int, int]]]:
-    """Of a model of one step: where its record is in the file, and where each constant is, (offset, bytes)."""
+    """Place of the step's record in a model of one step, and place of each constant: (offset, bytes)."""
     header = codec.unpack_record(schema.HEADER, data, 0)
     sections = codec._sections(data, header)
     at = sections["STEPS"].offset
@@ -94,7 +94,7 @@ def patched(
     blobs: Mapping[str, Array] | None = None,
     flags: int | None = None,
 ) -> bytes:
-    """A model of one step with other parameters, constants of the same length, and flags; nobody has checked them."""
+    """A model of one step with other parameters, constants of the same length, and flags, without any check."""
     at, places = step_record(data)
     out = bytearray(data)
     kernel = codec.KERNEL_BY_ID[codec.unpack_record(schema.STEP, data, at)["kernel"]]

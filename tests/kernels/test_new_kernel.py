@@ -1,4 +1,4 @@
-"""How many files a kernel has to be written into: one is added to a copy of the tree, and runs on the host and on a board."""
+"""Files that a new kernel needs: one is added to a copy of the tree, and runs on the host and on a board."""
 
 from __future__ import annotations
 

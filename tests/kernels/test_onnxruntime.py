@@ -1,4 +1,4 @@
-"""The oracle against ONNX Runtime, which nobody here wrote.
+"""The oracle against ONNX Runtime, an implementation that is not ours.
 
 QDQ form: integers are dequantised, the float operator runs, the result is quantised; with all optimisations off,
 because ONNX Runtime's fused int8 kernels saturate 16-bit sums on x86 without VNNI. Tolerance: 1 in the last place,

@@ -1,4 +1,4 @@
-"""Frames as pictures: the C code of the engine equals the oracle in numpy, and both what can be said without either."""
+"""Frames as pictures: the engine's C code equals the oracle in numpy, and both keep rules that need neither."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ def test_yuv_is_that_of_jpeg() -> None:
 
 
 def test_as_others_resize() -> None:
-    """Of a smooth picture both methods come near to what they stand for in real numbers."""
+    """For a smooth picture both methods come near to their definitions in real numbers."""
     y, x = np.mgrid[0:60, 0:80].astype(float)
     picture = 120 + 60 * np.sin(x / 9) + 50 * np.cos(y / 7)
     data = np.rint(picture).astype(np.uint8).tobytes()

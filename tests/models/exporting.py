@@ -1,4 +1,4 @@
-"""What make_torch.py, make_keras.py and make_sklearn.py share: little data sets, the sidecar files, the README's table.
+"""Helpers of make_torch.py, make_keras.py and make_sklearn.py: small data sets, the sidecar files, the README's table.
 
 Beside each `exports/<name>.onnx` lies `exports/<name>.npz`, with these arrays:
 
@@ -7,7 +7,7 @@ Beside each `exports/<name>.onnx` lies `exports/<name>.npz`, with these arrays:
     test/<output>    what the framework itself (not ONNX Runtime) answers to those
     about            JSON text: exporter, the versions of all packages that matter, options, max_difference
 
-Samples lie along axis 0. Where the file's batch is fixed at 1 they have to be given one by one.
+Samples lie along axis 0. A file with a fixed batch of 1 takes them one by one.
 """
 
 from __future__ import annotations
@@ -130,7 +130,7 @@ def all_nodes(graph: onnx.GraphProto) -> Iterator[onnx.NodeProto]:
 
 
 def operators(model: onnx.ModelProto) -> Counter[str]:
-    """How often each operator occurs; those of other domains as domain::name, local functions opened."""
+    """Count of each operator; those of other domains as domain::name, local functions opened."""
     found = list(all_nodes(model.graph))
     for function in model.functions:
         found += function.node

@@ -55,7 +55,7 @@ SEED = 1
 
 @dataclass(frozen=True)
 class Case:
-    """missing: the share of features that are NaN. names: what the classes are called, in the place of numbers."""
+    """missing: the share of features that are NaN. names: names of the classes, in place of numbers."""
 
     name: str
     data: str

@@ -7,13 +7,13 @@ The results are committed; neither mica nor its tests need this script or Tensor
     /tmp/keras/bin/pip install tensorflow-cpu==2.21.0 tf2onnx==1.17.0 onnx==1.23.2 onnxruntime==1.31.1 numpy==2.4.6
     /tmp/keras/bin/python tests/models/make_keras.py            # all, or: make_keras.py lstm gru
 
-(keras 3.15.1 came with tensorflow-cpu.) Same machine and same versions give the same bytes, except for the names of
-some inner values in keras_attention (tf2onnx puts addresses into them) and keras_zeropad (by way of a SavedModel).
+(keras 3.15.1 came with tensorflow-cpu.) The same machine and the same versions give the same bytes. Only some names of
+inner values differ: in keras_attention (tf2onnx puts addresses into them) and keras_zeropad (through a SavedModel).
 
-tf2onnx 1.17.0 with Keras 3: `convert.from_keras` takes functional models, but raises KeyError on a Sequential;
+tf2onnx 1.17.0 with Keras 3: `convert.from_keras` takes functional models, but raises KeyError on a Sequential.
 `model.export(format="onnx")`, a SavedModel on the command line and `convert.from_function` take everything, and call
-the outputs `Identity:0` or after the SavedModel's signature. It writes a file with TensorFlow's own operators in it,
-without an error, where it meets a Conv2D with groups (StatefulPartitionedCall) or the exact gelu (Erfc).
+the outputs `Identity:0` or after the SavedModel's signature. For a Conv2D with groups (StatefulPartitionedCall) or the
+exact gelu (Erfc), tf2onnx writes a file with TensorFlow's own operators in it, without an error.
 """
 
 from __future__ import annotations
@@ -126,7 +126,7 @@ def batchnorm(x: keras.KerasTensor) -> keras.KerasTensor:
 
 
 def zeropad(x: keras.KerasTensor) -> keras.KerasTensor:
-    """As keras.applications pads: ZeroPadding2D in front of a valid convolution or pool with stride 2."""
+    """ZeroPadding2D in front of a valid convolution or pool with stride 2, as keras.applications pads."""
     x = layers.ZeroPadding2D(((0, 1), (0, 1)))(x)
     x = layers.Conv2D(6, 3, 2, activation="relu")(x)
     x = layers.MaxPooling2D(3, 2)(layers.ZeroPadding2D(1)(x))
@@ -147,7 +147,7 @@ def separable(x: keras.KerasTensor) -> keras.KerasTensor:
 
 
 def gelu(x: keras.KerasTensor) -> keras.KerasTensor:
-    """By tanh: TensorFlow writes the exact one with Erfc, which tf2onnx does not know."""
+    """Gelu by tanh: TensorFlow writes the exact one with Erfc, which tf2onnx does not know."""
     return keras.activations.gelu(x, approximate=True)
 
 

@@ -74,7 +74,7 @@ class InvertedResidual(nn.Module):
 
 
 class SqueezeExcite(nn.Module):
-    """x scaled per channel by what two 1x1 convolutions make of its mean."""
+    """x scaled per channel by two 1x1 convolutions of its mean."""
 
     def __init__(self, c: int, gate: type[nn.Module]) -> None:
         super().__init__()
@@ -222,7 +222,7 @@ class Unet(nn.Module):
 
 
 class Fpn(nn.Module):
-    """Feature pyramid on an odd size: each level is resized to whatever size the next one has."""
+    """Feature pyramid on an odd size: each level is resized to the size of the next one."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -553,7 +553,7 @@ def stream(n: int, seed: int) -> Data:
 
 @dataclass(frozen=True)
 class Export:
-    """One call of an exporter. `options` go to torch.onnx.export; static: batch 1, as exported when nobody asks."""
+    """One call of an exporter. `options` go to torch.onnx.export; static: batch 1, as exported by default."""
 
     exporter: str  # "torchscript" or "dynamo"
     suffix: str = ""

@@ -148,7 +148,7 @@ def number(rng: random.Random, n: int) -> str:
 
 
 def placed(rng: random.Random, thing: str) -> tuple[str, str]:
-    """A thing in a room, or in no room, which means all; how that is said, and the room of the call."""
+    """A thing in a room, or in no room, which means all: its name, its words, and the room of the call."""
     if rng.random() < 0.08:
         return rng.choice((f"the {thing}", f"all {thing}", f"the {thing} everywhere")), "all"
     said, room = rng.choice(list(ROOMS.items()))
@@ -177,7 +177,7 @@ def switched(rng: random.Random) -> Pair:
 
 
 def felt(rng: random.Random) -> Pair:
-    """What a person says of a room, and what would help."""
+    """A person's remark about a room, and the call that would help."""
     said, room = rng.choice(list(ROOMS.items()))
     words, call = rng.choice((
         (("too dark", "so dark", "dark"), "light {} on"), (("too bright", "so bright"), "light {} off"),
@@ -232,7 +232,7 @@ def asked(rng: random.Random) -> Pair:
 
 
 def nothing(rng: random.Random) -> Pair:
-    """Talk, what is said of a house, what is forbidden or was done, things that are not there, parts of sentences, and noise."""
+    """Talk, remarks about a house, forbidden or past actions, missing things, parts of sentences, and noise."""
     room, thing = (
         rng.choice(list(ROOMS)),
         rng.choice([t for names in (*THINGS.values(), *MOVED.values()) for t in names]),
@@ -319,7 +319,7 @@ def mistyped(rng: random.Random, text: str) -> str:
 
 
 def left_out(call: str) -> bool:
-    """Whether a call is one of LEFT_OUT: of a thing in a room, or of a number in any room."""
+    """Return True if a call is one of LEFT_OUT: of a thing in a room, or of a number in any room."""
     kind, room, value = [*call.split(" "), "", ""][:3]
     return f"{kind} {room}" in LEFT_OUT or f"{kind} {value}" in LEFT_OUT
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Train the network of the demo and write what is in host_tools/mica/demo: model, calibration and test samples.
+"""Train the network of the demo and write the files of host_tools/mica/demo: model, calibration and test samples.
 
 The results are committed, so neither mica, nor its demo, nor its tests need this script or PyTorch. To run it again:
 
@@ -49,7 +49,7 @@ OUT = Path(__file__).resolve().parents[2] / "host_tools" / "mica" / "demo"
 
 @dataclass(frozen=True)
 class Recipe:
-    """What model selection chooses between. `shift`: pictures move by up to that many pixels in training."""
+    """A choice for model selection. `shift`: pictures move by up to that many pixels in training."""
 
     channels: tuple[int, int]
     epochs: int
@@ -178,7 +178,7 @@ def macs(path: Path) -> int:
 
 
 def score(path: Path, x: np.ndarray, y: np.ndarray) -> int:
-    """How many pictures of x float32 [N,1,8,8] onnxruntime gets right."""
+    """Number of pictures of x float32 [N,1,8,8] that onnxruntime gets right."""
     session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
     (probabilities,) = session.run(["probabilities"], {"image": x})
     return int((np.asarray(probabilities).argmax(1) == y).sum())

@@ -64,7 +64,7 @@ def mutant(name: str, file: str, original: str, text: str, tests: str) -> Mutant
 
 
 def named_mutants() -> Iterator[Mutant]:
-    """Those of named.py. Raises ValueError where the code has changed so that one has no place."""
+    """Mutants of named.py. Raises ValueError if the code has changed so that one has no place."""
     for m in NAMED:
         text = (ROOT / m.file).read_text(encoding="utf-8")
         if text.count(m.before) != 1:
@@ -75,7 +75,7 @@ def named_mutants() -> Iterator[Mutant]:
 
 
 def placed_mutants(seed: int, count: int) -> Iterator[Mutant]:
-    """Those that the seed places. One that does not compile without a warning, or to the same code, makes room for the next."""
+    """Mutants that the seed places. One that warns, or compiles to the same code, is replaced by the next."""
     made = 0
     for place in placing.places(ROOT, seed, count):
         text = (ROOT / place.file).read_text(encoding="utf-8")
@@ -109,7 +109,7 @@ def _code(build: c_build.Build, file: str, text: str) -> bytes | None:
 
 
 def digest_of(root: Path, tests: str, *more: str) -> str:
-    """Of a set of tests and what it consists of."""
+    """Hash of a set of tests and of its files."""
     digest = hashlib.sha256(repr((SETS[tests], more)).encode())
     paths = [root / word for word in SETS[tests] if word.startswith("tests/")]
     for path in sorted({p.parent if p.is_file() else p for p in paths}):
@@ -215,7 +215,7 @@ class Copy:
 
 
 class Results:
-    """What was decided, one JSON object a line, in the cache."""
+    """Verdicts so far, one JSON object a line, in the cache."""
 
     def __init__(self) -> None:
         self.path = cache_dir() / "mutants" / "results.jsonl"
@@ -281,7 +281,7 @@ def decide(m: Mutant, copy: Copy, results: Results, end: float) -> tuple[str, st
 
 
 def _seconds(most: float, end: float) -> float:
-    """How long a set of tests may take, with the time that is left."""
+    """Seconds that a set of tests may take within the time that is left."""
     return min(most, max(1.0, end - time.monotonic()))
 
 

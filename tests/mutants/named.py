@@ -51,7 +51,7 @@ SETS: dict[str, tuple[str, ...]] = {
 
 @dataclass(frozen=True)
 class Named:
-    """`before` stands in `file` once; `after` is the mistake; SETS[tests] is what should see it."""
+    """`before` occurs once in `file`; `after` is the mistake; SETS[tests] should find it."""
 
     name: str
     file: str

@@ -36,7 +36,7 @@ DECLARES = re.compile(r"^\s+(?:const )?(?:\w+_t|int|bool|size_t|char|float|doubl
 
 @dataclass(frozen=True)
 class Place:
-    """Characters [begin, end) of a file and what comes there instead."""
+    """Characters [begin, end) of a file and their replacement."""
 
     file: str
     kind: str
@@ -58,7 +58,7 @@ def c_code(text: str) -> str:
 
 
 def c_places(file: str, text: str, tests: str) -> list[Place]:
-    """Inside functions: what stands at the margin declares."""
+    """Places inside functions: lines at the margin are declarations."""
     code = c_code(text)
     found = []
     at = 0

@@ -133,7 +133,7 @@ class SlowCopy(FakeCopy):
 
 
 def test_time_is_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A soak ends when its time is over, not when a set of tests does; what was stopped then is not decided."""
+    """A soak ends when its time is over, before its set of tests does; a stopped mutant has no verdict."""
     monkeypatch.setattr(mutants, "cache_dir", lambda: tmp_path)
     monkeypatch.setattr(mutants.time, "monotonic", lambda: SlowCopy.clock)
     (tmp_path / "host_tools").mkdir()
@@ -152,7 +152,7 @@ def test_time_is_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_stopped_tests_end_what_they_started(tmp_path: Path) -> None:
-    """A build that they started goes on for minutes, unless they are told before they are killed."""
+    """Tests get a signal before they are killed, so a build that they started ends with them."""
     copy = FakeCopy(tmp_path)
     program = "import time\ntry:\n    time.sleep(60)\nfinally:\n    open('ended', 'w').close()"
     code, _ = mutants.Copy._call(copy, [sys.executable, "-c", program], dict(os.environ), 2)  # type: ignore[arg-type]

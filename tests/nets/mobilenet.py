@@ -1,4 +1,4 @@
-"""MobileNetV2 (Sandler et al., 2018) with weights from a seed: what needs strips. Pictures are [1, H, W, 3], as TensorFlow has them."""
+"""MobileNetV2 (Sandler et al., 2018) with weights from a seed, which needs strips. Pictures are [1, H, W, 3]."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the compiler's tests share: small ONNX networks written in code, and what ONNX Runtime says of them."""
+"""Helpers of the compiler's tests: small ONNX networks written in code, and ONNX Runtime's answers to them."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class Net:
         return name
 
     def _rank(self, name: str) -> int:
-        """Rank of a value, by ONNX's inference of what is there so far."""
+        """Rank of a value, by ONNX's inference from the nodes so far."""
         graph = helper.make_graph(
             self.nodes, "part", self.inputs, [helper.make_empty_tensor_value_info(name)], self.constants
         )
@@ -100,7 +100,7 @@ class Net:
         return path
 
     def samples(self, n: int = 1, shapes: Mapping[str, int] | None = None) -> list[Arrays]:
-        """Normal inputs; dynamic dimensions are 1 or what `shapes` says."""
+        """Normal inputs; dynamic dimensions are 1, or as in `shapes`."""
         return [
             {
                 i.name: self.rng.standard_normal(
@@ -153,7 +153,7 @@ def float_outputs(g: Graph, feeds: Mapping[str, np.ndarray]) -> Arrays:
 
 
 def assert_same(net: Net, g: Graph, tolerance: float = 2e-5, shapes: Mapping[str, int] | None = None) -> None:
-    """A core graph gives what ONNX Runtime gives for its network, within `tolerance` of the largest; and it runs.
+    """Check that a core graph runs and gives ONNX Runtime's results, within `tolerance` of the largest.
 
     ONNX Runtime rounds every sum to float32; our reference rounds the operands of products to some 21 bits of their largest
     (reference/exact.py). A U-Net of 11 layers came to 1.2e-5, of which 1e-5 are ours.
@@ -192,7 +192,7 @@ def ops(g: Graph) -> list[str]:
 
 
 def refusal_of(net: Net) -> None:
-    """Fails with what the compiler says where it refuses a network; for `pytest.raises(AssertionError, match=...)`."""
+    """Fail with the compiler's refusal of a network; for `pytest.raises(AssertionError, match=...)`."""
     with tempfile.TemporaryDirectory() as folder:
         try:
             compile_file(net.save(Path(folder)))
@@ -201,6 +201,6 @@ def refusal_of(net: Net) -> None:
 
 
 def varies(exact: Sequence[np.ndarray]) -> float:
-    """The energy of outputs over samples, without the mean of each element: what SQNR is measured on."""
+    """The energy of outputs over samples, without the mean of each element: the signal of SQNR."""
     x = np.array(exact, np.float64)
     return float(np.sum(np.var(x, axis=0, ddof=1)) * len(x))

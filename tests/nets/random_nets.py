@@ -1,4 +1,4 @@
-"""Random small networks of the supported operators, from a seed: what the property tests feed to the compiler."""
+"""Random small networks of the supported operators, from a seed, for the property tests of the compiler."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ class Table(dict[int, Any]):
 
 
 def flatbuffer(root: Table) -> bytes:
-    """The bytes of a file: parents before what they refer to."""
+    """The bytes of a file: parents before the tables that they refer to."""
     out = bytearray(8)
     out[4:8] = schema.IDENTIFIER
     todo: list[tuple[int, Any]] = [(0, root)]  # where a reference stands, what it refers to

@@ -83,7 +83,7 @@ class Layer:
         return [np.clip(rng.normal(0, 9000, shape), -32768, 32767).astype(np.int16) for _ in range(runs)]
 
     def real(self, xs: list[np.ndarray]) -> np.ndarray:
-        """What the integers stand for, float64; states live on from run to run."""
+        """Outputs of the network in real numbers, float64; states live on from run to run."""
         (w, r) = (
             [q * s[:, None] for q, s in zip(qs, scales, strict=True)]
             for qs, scales in zip(self.weights, self.scales, strict=True)

@@ -1,4 +1,4 @@
-"""Small .tflite networks that between them use most of the reader: what is damaged, and what is compared."""
+"""Small .tflite networks that together use most of the reader, for tests that damage or compare them."""
 
 from __future__ import annotations
 

@@ -114,7 +114,7 @@ class Chain:
 
 
 def spectrum(c: Chain, t: Mapping[str, np.ndarray], mask: bool = True) -> None:
-    """As far as the logarithms."""
+    """Operators up to the logarithms."""
     net, n = c.net, BANDS
     c.signal("SignalWindow", [net.constant(t["window"])], ([1, FRAME], "int16"))
     c.plain("RESHAPE", [net.constant(np.array([-1], np.int32))], [FRAME], "int16")

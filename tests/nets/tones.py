@@ -31,7 +31,7 @@ def save_net(path: Path) -> None:
 
 
 def write_wav(path: Path, x: np.ndarray, rate: int = 16000, channels: int = 1, width: int = 2) -> Path:
-    """Samples as they come, whatever the header then says of them."""
+    """Write samples as they are, with any header."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with wave.open(str(path), "wb") as file:
         file.setparams((channels, width, rate, 0, "NONE", ""))

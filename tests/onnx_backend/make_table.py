@@ -1,4 +1,4 @@
-"""Runs ONNX's node tests and writes down what became of them: outcomes.tsv, and for people OPERATORS.md.
+"""Runs ONNX's node tests and writes down their outcomes: outcomes.tsv, and for people OPERATORS.md.
 
 python tests/onnx_backend/make_table.py           to be run, and its results committed, whenever an operator is added
 python tests/onnx_backend/make_table.py --table   prints the outcomes as a table for people, with the reasons
@@ -64,7 +64,7 @@ def run(part: int = 1) -> list[Outcome]:
 
 
 def save(outcomes: list[Outcome], version: str) -> str:
-    """As text, one line a case, below a line that names the version of onnx."""
+    """Save the table as text, one line a case, below a line that names the version of onnx."""
     out = io.StringIO()
     writer = csv.writer(out, delimiter="\t", lineterminator="\n")
     writer.writerow(("onnx", version))

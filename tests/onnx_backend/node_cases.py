@@ -2,13 +2,13 @@
 
 The official cases feed every operand of a node as a graph input, also weights, axes and shapes, which every exported
 model stores as constants, and ask for every output. Each case is therefore tried as it is, then with integer operands
-as constants, then with all operands but the first as constants, and where it has several outputs with the first alone
-(the others are for training); what was needed is kept in `Outcome.adapted`.
+as constants, then with all operands but the first as constants. A case with several outputs is also tried with the
+first alone (the others are for training). `Outcome.adapted` keeps the change that was needed.
 
-Rules. Cases whose results are integers: equal. Float cases: the result equals the float operator applied to the
-dequantised inputs within 1.5 steps of the output's scale. That operator is ONNX's reference evaluator, which nobody
-here wrote. A case that ONNX, or our importer by ONNX's definition, spells out as several nodes rounds at each: where it
-is off by more than 1.5 steps, but by no more than 1.5 for each node, it counts as "rough", neither passed nor failed.
+Rules. Integer results must be equal. A float result must equal the float operator on the dequantised inputs, within 1.5
+steps of the output's scale. That operator is ONNX's reference evaluator, which is not ours. ONNX, or our importer by
+ONNX's definition, splits some cases into several nodes, and each node rounds. If such a case is off by more than 1.5
+steps, but by no more than 1.5 for each node, it counts as "rough": neither passed nor failed.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ Arrays = list[np.ndarray]
 
 @dataclasses.dataclass
 class Outcome:
-    """What became of one case: "pass", "rough", "fail", "crash" or "refused", why, and how it was adapted."""
+    """Outcome of one case: "pass", "rough", "fail", "crash" or "refused", the reason, and how the case was adapted."""
 
     name: str
     op: str
@@ -129,7 +129,7 @@ def plain(a: Any) -> np.ndarray | str:
 
 
 def run_adapted(case: Any, outcome: Outcome, inputs: Arrays, outputs: Arrays, constants: str, first: bool) -> Outcome:
-    """Raises what the compiler raises."""
+    """Run a case with its adaptations. Raises the compiler's errors."""
     model, arrays = bake(case.model, inputs, constants, first)
     rep = MicaRep(model)
     nodes = count_nodes(case)
@@ -146,7 +146,7 @@ def run_adapted(case: Any, outcome: Outcome, inputs: Arrays, outputs: Arrays, co
 
 
 def count_nodes(case: Any) -> int:
-    """How many nodes a case is spelled out as, by the tests or by the importer; 1 where it is one operator for both."""
+    """Number of nodes that the tests or the importer split a case into; 1 if it is one operator for both."""
     nodes = case.model.graph.node
     if len(nodes) > 1 or nodes[0].op_type not in DEFINED_BY_ONNX:
         return len(nodes)

@@ -1,4 +1,4 @@
-"""ONNX's own node tests: none crashes or fails, and what became of each is what the committed table says.
+"""ONNX's own node tests: none crashes or fails, and each outcome is that of the committed table.
 
 After a change that lets more of them pass: python tests/onnx_backend/make_table.py
 """
@@ -70,7 +70,7 @@ def test_refusals_have_reasons(outcomes: list[Outcome]) -> None:
 
 
 def test_outcomes_are_the_recorded_ones(outcomes: list[Outcome], recorded: tuple[str, list[Outcome]]) -> None:
-    """With another onnx only what both know, and there nothing may be worse."""
+    """With another version of onnx, only the common cases count, and none may be worse."""
     version, known = recorded
     now = {o.name: o for o in outcomes}
     same = version == onnx.__version__
@@ -98,7 +98,7 @@ def test_table_shows_the_recorded_outcomes(recorded: tuple[str, list[Outcome]]) 
 
 
 def test_supported_operators(outcomes: list[Outcome], capsys: pytest.CaptureFixture[str]) -> None:
-    """`mica info --ops` lists what passes an official test, at least 80, and nothing that has tests but passes none."""
+    """`mica info --ops` lists at least 80 operators: those that pass an official test, and none that passes none."""
     assert main(["info", "--ops", "--json"]) == 0
     ops = json.loads(capsys.readouterr().out)["ops"]
     listed = {op.removeprefix(f"{ml.DOMAIN}.") for op in ops if not op.startswith("com.microsoft.")}

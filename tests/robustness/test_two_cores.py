@@ -10,7 +10,8 @@ SESSIONS, RUNS = 6, 84
 
 
 def test_500_runs() -> None:
-    """Of the digits, while timers compute, collect, write files and start threads; sessions end in Ctrl-C or leave a thread running."""
+    """500 runs of the digits, while timers compute, collect, write files and start threads; sessions end in Ctrl-C or
+    leave a thread running."""
     figures: collections.Counter[str] = collections.Counter()
     with troubling.board_with_digits() as board:
         for seed in range(SESSIONS):

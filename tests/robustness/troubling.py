@@ -1,4 +1,4 @@
-"""What troubles a board, for test_trouble.py and `scripts/soak --boards`."""
+"""Trouble for a board, for test_trouble.py and `scripts/soak --boards`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from mica.compile import compile_file
 
 
 def put_models(board: Link) -> None:
-    """What the scripts for boards find as globals."""
+    """Put the models on the board that its scripts expect as globals."""
     for name, make in {"small": small, "two": two, "golden_state": golden_state, "good": golden}.items():
         board.put(codec.encode(make()), name)
 
@@ -53,7 +53,7 @@ def interrupted(board: Link, seed: int, times: int) -> int:
 
 
 def one_round(name: str, seed: int) -> dict[str, int]:
-    """All of it on a board that is started for it; what was tried. Raises AssertionError, with what broke."""
+    """Try everything on a board that is started for it; return counts. Raises AssertionError with the fault."""
     unix = name == "UNIX"
     with open_board(name) as board:
         put_models(board)
@@ -101,7 +101,7 @@ class _Enough(Exception):
 
 
 def _interrupted_when_done(board: Link, text: str, seed: int) -> bytes:
-    """What it has printed until it is interrupted: by Ctrl-C somewhere in the runs that follow those that were asked for."""
+    """Return the text that a program prints until Ctrl-C, which comes a random time after a line of it."""
     said = bytearray()
 
     def feed(data: bytes) -> None:

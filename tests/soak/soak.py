@@ -32,13 +32,13 @@ END = "<!-- end of what the soak has tried -->\n"
 
 
 def revision() -> str:
-    """Of this tree, with a + where files differ from it."""
+    """Revision of this tree, with a + if files differ from it."""
     git = ["git", "-C", str(ROOT), "describe", "--always", "--dirty=+", "--exclude=*"]
     return subprocess.run(git, capture_output=True, text=True, check=False).stdout.strip()
 
 
 def soak(names: list[str], settings: Settings) -> tuple[dict[str, Any], list[str]]:
-    """The parts side by side: the summary, and what broke."""
+    """Run the parts side by side; return the summary, and the problems."""
 
     def part(name: str) -> Found:
         found = Found()

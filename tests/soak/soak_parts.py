@@ -1,6 +1,6 @@
-"""What `scripts/soak` tries: PARTS, a function each. All go on side by side until the time is over.
+"""Parts of `scripts/soak`: a function for each of PARTS. They run side by side until the time is over.
 
-To add a part, write a function that adds to Found what it tries, as it goes, and a row of PARTS.
+To add a part, write a function that counts its trials in Found as it goes, and a row of PARTS.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Settings:
 
 @dataclass
 class Found:
-    """Counts of what was tried, by a name for people; and each problem, with all that is known of it."""
+    """Counts of trials, by a name for people; and each problem, with all that is known of it."""
 
     figures: dict[str, dict[str, int]] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
@@ -295,9 +295,9 @@ def _digits(folder: Path) -> Path:
 
 
 def microphone(s: Settings, found: Found) -> None:
-    """The wake word at the virtual Pico's microphone, up to ten minutes of the board's time in one go, whole windows by PIO and DMA and new rows
-    (--stream) by machine.I2S in turn: no sample is lost, and it hears what this computer hears. Where ../shared is missing there is no wake word,
-    and nothing is tried."""
+    """The wake word at the virtual Pico's microphone, up to ten minutes of the board's time in one go: no sample is
+    lost, and the board finds the events that this computer finds. Whole windows by PIO and DMA, and new rows (--stream)
+    by machine.I2S, take turns. Without ../shared there is no wake word, and nothing is tried."""
     import numpy as np
     from microphone import DMA, I2S, by_host, hear
     from tones import marvin
@@ -332,17 +332,17 @@ def microphone(s: Settings, found: Found) -> None:
             shift = int(np.random.default_rng(seed).integers(len(ten)))
             sound = np.tile(np.roll(ten, shift), LONGEST // 10)[: round(16000 * seconds)]
             try:
-                found = hear(path, sound, "marvin", 0.95, 3, seconds, ways[way][0], slice_ms=30)
-                overruns = [p for p in found.problems if "overrun" in p]
+                listened = hear(path, sound, "marvin", 0.95, 3, seconds, ways[way][0], slice_ms=30)
+                overruns = [p for p in listened.problems if "overrun" in p]
                 assert not overruns, overruns[0]
-                # What it found in its last frames it may not have been asked for.
-                said = [e for e in by_host(path, sound, "marvin", 0.95, 3) if e[1] <= found.samples // 16 - 200]
-                assert found.events[: len(said)] == said, f"found {found.events}, not {said}"
+                # The program may have ended before it fetched the events of the last frames.
+                said = [e for e in by_host(path, sound, "marvin", 0.95, 3) if e[1] <= listened.samples // 16 - 200]
+                assert listened.events[: len(said)] == said, f"found {listened.events}, not {said}"
             except AssertionError as e:
                 found.add(title, {"crashes": 1})
                 found.problems.append(f"microphone, {way}, seed {seed}: {e}")
                 return
-            tried = {"samples": found.samples, "words": len(found.events), LARGEST[1]: round(1000 * found.used)}
+            tried = {"samples": listened.samples, "words": len(listened.events), LARGEST[1]: round(1000 * listened.used)}
             found.add(title, tried | {"crashes": 0})
             seed += 1
 

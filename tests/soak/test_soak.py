@@ -24,7 +24,7 @@ def test_noted() -> None:
 
 
 def test_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    """One part finds something, one raises: both are told, the figures of all are there, and exit code 1."""
+    """One part finds a problem, one raises: both are reported with the figures of all, and the exit code is 1."""
 
     def broken(settings: Settings, found: Found) -> None:
         found.add("rounds", {"before it broke": 3})
@@ -52,7 +52,7 @@ def test_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest
 
 
 def test_note(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    """--note writes the section, and refuses what is no summary without touching the README."""
+    """--note writes the section; a file that is no summary is refused and leaves README as it is."""
     readme = tmp_path / "README.md"
     readme.write_text(f"before\n{soak.BEGIN}\nold\n\n{soak.END}after\n")
     monkeypatch.setattr(soak, "README", readme)

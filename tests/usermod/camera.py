@@ -17,7 +17,7 @@ class Image:
 
 
 class Sensor:
-    """As csi.CSI(), and as the module sensor."""
+    """A stand-in for csi.CSI(), and for the module sensor."""
 
     def __init__(self, size):
         self._size = size
@@ -27,7 +27,7 @@ class Sensor:
 
 
 class Camera:
-    """As that of the module camera."""
+    """A stand-in for the Camera of the module camera."""
 
     def __init__(self, data):
         self._data = data

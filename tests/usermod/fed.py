@@ -1,5 +1,5 @@
 # models: fed small fed_spare by_rows
-# The input is a buffer of the caller's, or a function: rows are fetched when they are desired, and never kept as a tensor.
+# The input is a buffer of the caller's, or a function: the model fetches rows as it needs them, and keeps no tensor.
 import gc
 from array import array
 

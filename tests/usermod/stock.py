@@ -1,4 +1,4 @@
-"""Firmware without anything of mica in it, as it comes from elsewhere: what native modules are installed on."""
+"""Firmware without any part of mica, as others build it: native modules are installed on it."""
 
 import dataclasses
 import shutil

@@ -58,7 +58,7 @@ DIFFERENT = {
 
 @functools.cache
 def installed(arch: str) -> dict[str, bytes]:
-    """What a user installs, by its path below lib."""
+    """Files that a user installs, by path below lib."""
     mp = choose(DEFAULT)
     return {"_mica.mpy": natmod.build(arch, micropython=mp).file.read_bytes(), **mip_package.runtime(micropython=mp)}
 
@@ -87,7 +87,7 @@ def native_board(
 
 
 def take_native(board: Link) -> None:
-    """Where the firmware has mica in it, put the native module in the place of the built-in one; prove that it is there."""
+    """If the firmware contains mica, replace the built-in module by the native one; check that it is in use."""
     if board.name.removesuffix("@emu") not in STOCK:
         aside = ASIDE.replace("/", ".")
         board.exec(f"import sys, {aside}\nsys.modules['_mica'] = sys.modules[{aside!r}]")
@@ -156,7 +156,7 @@ ON_CORTEX_M3 = ["model_corrupt", "raw_kernels", "row_ranges"]
 
 @pytest.mark.parametrize("name", ON_EMULATORS)
 def test_script_on_newest(native_newest_unix: Link, name: str, models: dict[str, bytes]) -> None:  # noqa: F811
-    """What was built with one MicroPython, on the stock firmware of the other."""
+    """A module built with one MicroPython runs on the stock firmware of the other."""
     assert run_native(native_newest_unix, name, models) == expected_lines(name)
 
 
@@ -215,7 +215,7 @@ def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_package(package: Path) -> None:
-    """What it names is there, and the runtime is all of firmware/mica."""
+    """Every file that the package names is there, and the runtime is all of firmware/mica."""
     sources = data_dir("firmware")
     for arch in ("x64", "armv7m"):
         listed = json.loads((package / f"{arch}.json").read_text())
@@ -315,7 +315,8 @@ def test_packed_messages() -> None:
 
 
 def test_for_a_model(digits: bytes, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """--for leaves out what the model does not need: the module is smaller, the model runs in C, others say what they miss."""
+    """--for leaves out kernels that the model does not need: the module is smaller, the model runs in C, and others
+    name their missing kernels."""
     (tmp_path / "digits.mica").write_bytes(digits)
     words = ["natmod", "--arch", "x64", "--for", str(tmp_path / "digits.mica"), "-o", str(tmp_path), "--json"]
     assert main(words) == 0
@@ -355,7 +356,7 @@ def test_command(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
 def test_no_compiler_for_windows(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """Where the parts of the compiler cannot be had: one line says which. scripts/test --esp32 builds the module."""
+    """If parts of the compiler cannot be had, one line says which. scripts/test --esp32 builds the module."""
     monkeypatch.setattr(xtensa_cc, "cache_dir", lambda: tmp_path)
     monkeypatch.setattr(xtensa_cc, "_HEADERS", tmp_path)
     monkeypatch.setattr(sources, "debian_mirror", lambda: None)
@@ -366,7 +367,7 @@ def test_no_compiler_for_windows(
 
 
 def test_library_for_windows(tmp_path: Path) -> None:
-    """The shifts, the swap of bytes and the conversion that GCC calls there, the last on Cortex-M0 as well, give what Python and numpy say."""
+    """GCC's shifts, byte swap and conversion there, the last on Cortex-M0 too, equal those of Python and numpy."""
     library = tmp_path / "xtensawin.so"
     files = [data_dir("usermod_c") / "natmod" / name for name in ("xtensawin.c", "l2f.c")]
     flags = ["-O2", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", "-DLIBGCC(name)=mica_##name", "-DL2F=mica_floatdisf"]
@@ -391,7 +392,7 @@ def test_library_for_windows(tmp_path: Path) -> None:
 
 
 def test_float_division(tmp_path: Path) -> None:
-    """Ours, for Cortex-M0, gives what this computer's processor does: special values, ties, subnormals, random bits."""
+    """Our float division for Cortex-M0 equals this computer's: special values, ties, subnormals, random bits."""
     library = tmp_path / "fdiv.so"
     source = data_dir("usermod_c") / "natmod" / "fdiv.c"
     flags = ["-O2", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", "-DFDIV=mica_fdiv"]

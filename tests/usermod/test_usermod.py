@@ -1,4 +1,4 @@
-"""The user module on boards: each script of this folder runs there, and prints what its .exp file says.
+"""The user module on boards: each script of this folder runs there, and prints the lines of its .exp file.
 
 A script's first line may name models, `# models: small two`: usermod_models.py makes them, and they are put on the board as
 globals, as is fails(f, ...), which prints what a call raises. `# heap: 260000` says how many free bytes it needs. A script that
@@ -89,7 +89,7 @@ def run(board: Link, name: str, models: dict[str, bytes]) -> str:
 
 @pytest.mark.parametrize("kind", ["unix_board", "qemu_board", "pico_board"])
 def test_help(kind: str, request: pytest.FixtureRequest) -> None:
-    """help(), dir() and what TAB does list what there is, import nothing, and keep nothing; a name works when it is used."""
+    """help(), dir() and TAB list every name, import nothing, and keep nothing; a name works when it is used."""
     board: Link = request.getfixturevalue(kind)
     said = board.exec("import mica\nhelp(mica)").decode()
     listed = {line.split(" -- ")[0].strip() for line in said.splitlines() if " -- " in line}
@@ -154,7 +154,7 @@ def check_script(board: Link, name: str, models: dict[str, bytes]) -> None:
 
 
 def judge(where: tuple[str, str], got: str) -> str | None:
-    """What is wrong with what a script printed on a board, None where nothing is."""
+    """Return a line about what is wrong with a script's output on a board, or None."""
     says_skip = got.endswith("SKIP\n")
     if says_skip != (where in SKIPS):
         return f"{where[0]} skips on {where[1]}: {says_skip}; SKIPS says {where in SKIPS}"
@@ -205,8 +205,8 @@ def check_ctrl_c(board: Link, models: dict[str, bytes]) -> None:
 
 @pytest.mark.parametrize("kind", ["unix_board", "pico_board"])
 def test_two_cores(kind: str, models: dict[str, bytes], request: pytest.FixtureRequest) -> None:
-    """Where there is a second core it is used: many runs beside a Python thread that runs a model of its own. On a Pico that thread
-    takes the core away, and gives it back as it ends."""
+    """A model uses the second core if there is one: many runs beside a Python thread that runs a model of its own. On a
+    Pico that thread takes the core, and frees it when it ends."""
     board: Link = request.getfixturevalue(kind)
     board.put(models["dense"], "dense")
     board.put(models["small"], "small")

@@ -172,7 +172,7 @@ def two() -> ModelFile:
 
 
 def many(n: int = 64) -> ModelFile:
-    """A chain of tiny steps, to measure what a step costs apart from its kernel."""
+    """A chain of tiny steps, to measure the cost of a step apart from its kernel."""
     table = (np.arange(256) - 127).clip(-128, 127).astype(np.int8)  # y = min(x + 1, 127)
     return ModelFile(
         tensors=[TensorRecord(f"t{i}", "int8", (1, 4), 1.0, 0, offset=16 * (i % 2)) for i in range(n + 1)],
@@ -291,7 +291,7 @@ def fed() -> ModelFile:
 
 
 def fed_spare() -> ModelFile:
-    """It with the picture in half the steps: what a spare of another scale is."""
+    """The same model with the picture in half the steps: a spare of another scale."""
     model = fed()
     model.tensors[0].scale, model.golden = 1 / 8, []
     return model
@@ -344,7 +344,7 @@ def golden_state() -> ModelFile:
 
 
 def golden_old() -> ModelFile:
-    """As format 1.0 had it: vectors, but no checksums of the layers. The second vector is wrong in its last output."""
+    """A model of format 1.0: vectors, but no checksums of the layers. The second vector is wrong in its last output."""
     model = golden(two)
     for g in model.golden:
         g.layer_crcs = []
@@ -402,7 +402,7 @@ def language() -> ModelFile:
 
 
 def remembering() -> ModelFile:
-    """A language model without positions: its state is the sum of what it has seen, so a token that is given twice counts twice."""
+    """A language model without positions: its state is the sum of its inputs, so a token given twice counts twice."""
     n = len(PIECES)
     table = np.random.default_rng(5).integers(-60, 60, (n, n), dtype=np.int8)
     table[:, 0] = -30  # the end

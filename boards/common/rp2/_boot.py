@@ -1,13 +1,13 @@
-# In the place of the port's own: ends what DMA still does for the program before a soft reset, mounts the file system, formatted
-# if there is none, and then the right half of the ROMFS window at /rom. Its names are those of the REPL, so none stays.
+# Replaces the port's _boot.py. Ends DMA transfers that a program before a soft reset has left, mounts the file system
+# (formatted if there is none), then the right half of the ROMFS window at /rom. The REPL sees its names, so none stays.
 import vfs
-import machine, rp2  # noqa: F401 - at hand at the REPL, as with the port's
+import machine, rp2  # noqa: F401 - for the REPL, as the port does
 
 from mica import slots
 
 
 def end_dma():
-    """MicroPython takes rp2.DMA's channels back while they run: they would go on writing into what is another program's heap now."""
+    """Stop all DMA channels. MicroPython frees them while they run: they would go on writing into the next heap."""
     channels = []
     try:
         while True:

@@ -74,7 +74,7 @@ export class Machine {
     this.content = new Uint8Array(FLASH_BYTES);
     fs.readSync(this.file, this.content, 0, FLASH_BYTES, 0);
     this.stopped = null;
-    this.resetDesired = false;
+    this.resetRequested = false;
     this.cyclesBefore = 0; // of the chips before the last reset
     this.powerOn();
   }
@@ -83,7 +83,7 @@ export class Machine {
   powerOn() {
     this.cyclesBefore += this.rp2040 === undefined ? 0 : this.rp2040.core.cycles;
     const { reason, scratchData } = this.rp2040?.peripherals[WATCHDOG] ?? {};
-    this.resetDesired = false;
+    this.resetRequested = false;
     this.clock = new CycleClock();
     this.rp2040 = new RP2040(this.clock);
     this.core = this.rp2040.core;
@@ -109,7 +109,7 @@ export class Machine {
     watchdog.scratchData.set(scratchData ?? []);
     watchdog.onWatchdogTrigger = () => {
       watchdog.alarm.enable = false; // it would ring again at once, for ever
-      this.resetDesired = true;
+      this.resetRequested = true;
       this.processor.state.limit = 0;
     };
     this.pio = new PioClock(this.rp2040);
@@ -186,7 +186,7 @@ export class Machine {
   run(cycles) {
     const { core, clock, second } = this;
     let end = core.cycles + cycles;
-    while (core.cycles < end && this.stopped === null && !this.resetDesired) {
+    while (core.cycles < end && this.stopped === null && !this.resetRequested) {
       if (core.cycles >= clock.deadline) {
         clock.ring();
       }

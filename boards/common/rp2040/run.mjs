@@ -54,7 +54,7 @@ const server = net.createServer({ noDelay: true }, (socket) => {
     attach(socket);
     return;
   }
-  // That the last one has gone may be the next thing we hear.
+  // The last client may have gone, though its close event has not come yet.
   setTimeout(() => {
     if (client === null) {
       attach(socket);
@@ -144,7 +144,7 @@ function turn() {
     say(`${machine.stopped.kind} ${machine.stopped.message}`);
     process.exit(machine.stopped.kind === 'bootsel' ? 0 : 1);
   }
-  if (machine.resetDesired) {
+  if (machine.resetRequested) {
     say('reset');
     machine.powerOn();
     if (client !== null) {

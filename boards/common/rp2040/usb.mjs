@@ -1,8 +1,8 @@
 // The computer's end of the board's USB: finds the serial port among the descriptors and moves its bytes.
 //
-// rp2040js models the registers of the device controller; this replaces its handling of the endpoint buffers, which
-// answers a board that wants to receive at once, with nothing, so that the board never sleeps, and swaps the halves of a
-// double-buffered transfer. A board that is not given data waits here, as it does on a cable.
+// rp2040js models the registers of the device controller. This file replaces its handling of the endpoint buffers, for
+// two reasons. rp2040js answers a board that is ready to receive at once, with no data, so that the board never sleeps;
+// and it swaps the halves of a double-buffered transfer. Here a board without data waits, as it does on a cable.
 
 const AVAILABLE = 1 << 10;
 const FULL = 1 << 15;

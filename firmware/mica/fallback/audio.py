@@ -44,7 +44,7 @@ def _root(roots, v):
 
 
 def as_sizes(exponent, flags, roots, bins):
-    """Make the squares in `bins` sizes where the flag power is not set; return the exponent of what they are, from that of the sizes."""
+    """Turn squares in `bins` into sizes, unless the flag power is set. Return their exponent."""
     if flags & _POWER:
         return exponent * 2
     for k in range(len(bins)):
@@ -66,7 +66,7 @@ def _limit(re, im, n, bits):
 
 
 def _transform(re, im, half, twiddles):
-    """Transform numbers in bit-reversed order in place, and return what their exponent grows by."""
+    """Transform numbers in bit-reversed order in place. Return the growth of their exponent."""
     exponent = _limit(re, im, half, 16)
     for k in range(0, half, 4):
         sr, si, tr, ti = re[k] + re[k + 1], im[k] + im[k + 1], re[k] - re[k + 1], im[k] - im[k + 1]
@@ -89,7 +89,7 @@ def _transform(re, im, half, twiddles):
 
 
 def _bins(re, im, half, twiddles, bins):
-    """Put the squares of all bins into `bins`, and return what the exponent of their roots grows by."""
+    """Put the squares of all bins into `bins`. Return the growth of the exponent of their roots."""
     exponent = _limit(re, im, half, 15) - 1
     xr, xi = array("i", bytes(4 * half + 4)), array("i", bytes(4 * half + 4))
     xr[0], xr[half] = (re[0] + im[0]) << 3, (re[0] - im[0]) << 3

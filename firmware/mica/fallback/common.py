@@ -1,4 +1,4 @@
-"""What the kernels share: products of dimensions, walks through strided tensors, requantisation, roots, logarithms."""
+"""Helpers of all kernels: products of dimensions, walks through strided tensors, requantisation, roots, logarithms."""
 
 
 def volume(dims):

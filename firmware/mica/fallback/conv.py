@@ -15,7 +15,7 @@ def depthwise_conv2d_s8(step):
 
 
 def conv_transpose2d_s8(step):
-    """x [1,H,W,Cin], weights [Cout,KH,KW,Cin/groups] -> y [1,OH,OW,Cout], each output collecting what reaches it."""
+    """x [1,H,W,Cin], weights [Cout,KH,KW,Cin/groups] -> y [1,OH,OW,Cout]. Each output sums its products."""
     return _conv(step, step.params["groups"], _taps_back)
 
 

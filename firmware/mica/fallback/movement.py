@@ -87,7 +87,7 @@ def _source(i, n, mode):
 
 
 def pad_s8(step):
-    """x with begin_i elements before it along dimension i, and behind it what is left of y."""
+    """x with begin_i elements before it along dimension i; the elements after it fill the rest of y."""
     a, b = step.x[0].shape, step.y.shape
     step.want(len(a) == len(b), "input and output differ in rank")
     mode, value = step.within("mode", 0, 3), step.within("value", -128, 127)

@@ -1,4 +1,4 @@
-"""From sound to energies of bands, each divided by a power of what it was before. The arithmetic is that of SPEC.md, pcen_s8."""
+"""From sound to energies of bands, each divided by a power of its past energy. Arithmetic: SPEC.md, pcen_s8."""
 
 from array import array
 
@@ -40,7 +40,7 @@ def _packed(a):
 
 
 def _normaliser(step, curve):
-    """Return f(energy, noise): what a band is in units of 2**-8, and its noise."""
+    """Return f(energy, noise), which gives a band in units of 2**-8, and its new noise."""
     smooth, alpha = step.within("smooth", 1, 1 << 16), step.within("alpha", 0, 1 << 16)
     eps = _number(step.within("eps", 0, 0x7FFFFFFF), step.within("eps_exponent", -128, 127))
     start = _number(step.within("start", 0, 0x7FFFFFFF), step.within("start_exponent", -128, 127))

@@ -44,7 +44,7 @@ def _place(i, of, n):
 
 
 def rows(numbers, frame, table, begin, end, out):
-    """As _mica.see()."""
+    """Write rows of the picture, as _mica.see() does."""
     width, height, x0, y0, w, h, out_w, out_h, format, flags = numbers
     data = memoryview(frame)
     if isinstance(frame, str) or len(bytes(data[:1])) > 1:

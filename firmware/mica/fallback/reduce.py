@@ -54,7 +54,7 @@ def reduce_s8(step):
 
 
 def argmax_s8(step):
-    """Where along an axis the largest (or smallest) element is. y is int32."""
+    """Index of the largest (or smallest) element along an axis. y is int32."""
     outer, n, inner = split(step, step.params["axis"], 1)
     least, last = step.within("minimum", 0, 1), step.within("select_last", 0, 1)
     step.want(outer * inner == volume(step.y.shape), "the output is not the input without the axis")
@@ -83,7 +83,7 @@ def _beats(v, other, smallest):
 
 
 def top_k_s8(step):
-    """Where along an axis the largest (or smallest) elements are, the best first. y is int32."""
+    """Indices of the largest (or smallest) elements along an axis, the best first. y is int32."""
     axis, smallest = step.params["axis"], step.within("smallest", 0, 1)
     a, b = step.x[0].shape, step.y.shape
     step.want(0 <= axis < len(b) and len(a) == len(b), "the axis is not one of the output")

@@ -56,7 +56,7 @@ def features_s8(step):
 
 
 def ranks_s8(step):
-    """How many of its thresholds a feature is above."""
+    """Rank of each feature: the number of its thresholds that it exceeds."""
     n, columns = rows(step)
     thresholds = step.constant("thresholds", step.within("count", 0, 0x1FFFFFFF))
     first, source = step.constant("first", columns + 1), step.constant("source", columns)

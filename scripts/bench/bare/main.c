@@ -1,5 +1,5 @@
-// Bare-metal benchmark: loads every model of a block of jobs through the engine's own entry points, runs it step by step,
-// and prints for each step what it cost and a hash of what it wrote. The block lies at BENCH_JOBS, where the emulator put it.
+// Bare-metal benchmark. It loads every model of a block of jobs through the engine's own entry points and runs it step
+// by step. It prints each step's cost, and a hash of the bytes written. The emulator puts the block at BENCH_JOBS.
 //
 // Lines on stdout, numbers in hexadecimal:
 //   J <job> <arena bytes> <scratch bytes> <check> <load>     a job begins; counts of mica_check() and of loading after it

@@ -1,15 +1,15 @@
-// Cortex-M4, from its technical reference manual (Arm DDI 0439, 100166): the table of processor instructions, and what it says
-// of loads and stores in a row. Memory never waits.
+// Cycles of a Cortex-M4, from its technical reference manual (Arm DDI 0439, 100166): the table of processor
+// instructions, and the text about loads and stores in a row. Memory never waits.
 //
-//   LDR of one register      2; 1 right behind another such load that does not make its address
-//   STR of one register      1 with an immediate offset; with a register 2, 1 behind a load that does not make its address
-//   LDRD, STRD               3; LDM, STM, PUSH, POP 1 and 1 a register
-//   branch taken, PC loaded  2 more (the table says 1 to 3, by the target's place and what was fetched early)
-//   SDIV, UDIV               12, the most
-//   all else                 1, SMLAD, SMLAL, MLA and SSAT among them; what IT leaves out, too
+//     LDR of one register      2; 1 right behind another such load that does not make its address
+//     STR of one register      1 with an immediate offset; with a register 2 (1 behind a load that does not make it)
+//     LDRD, STRD               3; LDM, STM, PUSH, POP 1 and 1 a register
+//     branch taken, PC loaded  2 more (the table says 1 to 3, by the target's place and what was fetched early)
+//     SDIV, UDIV               12, the most
+//     all else                 1, also SMLAD, SMLAL, MLA, SSAT, and instructions that IT skips
 //
-// The manual says as well that a load or store stalls a cycle where the instruction in front of it computes its address. No figure
-// of the table holds that; the plugin counts it apart.
+// By the manual, a load or store also stalls for a cycle if the instruction before it computes its address. The table
+// has no figure for that; the plugin counts it apart.
 #include "cycles.h"
 
 #define REFILL 2

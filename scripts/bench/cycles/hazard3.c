@@ -1,10 +1,11 @@
-// Hazard3, from "Instruction Cycle Counts" of its documentation, with the options that the RP2350 has: MUL and MULH take one cycle.
+// Cycles of Hazard3, from "Instruction Cycle Counts" of its documentation, with the RP2350's options (MUL, MULH: 1).
 //
-//   load                1; the next instruction waits one more where it computes with what was loaded (a store of it does not)
-//   branch taken, jump  1 more (the branch predictor, which the RP2350 has, would save it in some loops; it is left out), and one more where
-//                       the target is 32 bits wide and not at a multiple of 4
-//   DIV, REM            18
-//   all else            1
+//     load                1; the next instruction waits one more if it computes with the value (a store does not)
+//     branch taken, jump  1 more, and one more if the target is 32 bits wide and not at a multiple of 4
+//     DIV, REM            18
+//     all else            1
+//
+// The branch predictor of the RP2350 is left out: it would save the cycle of a jump in some loops.
 #include "cycles.h"
 
 static uint32_t bit(uint32_t r) {

@@ -1,8 +1,9 @@
-"""What a fleet of MicroPython processes and mosquitto, once nats-server, does on this computer: `python tests/fleet/bench`.
+"""Rates of a fleet of MicroPython processes with mosquitto, once with nats-server: `python tests/fleet/bench`.
 
-Boards that take a given time for a request, on top of the model's own; some are killed, at random, and are back after a second. Every
-answer is compared with the host's bytes, and a run in which one is lost or wrong is an error. Rates and latencies (from the
-first sending to the answer that counts) are of this computer and its load: they are printed, and no test asserts them.
+Boards take a given time for a request, on top of the model's own; some are killed at random, and return after a second.
+Every answer is compared with the host's bytes, and a lost or wrong answer makes the run an error. Rates and latencies
+(from the first sending to the answer that counts) depend on this computer and its load: they are printed, and no test
+asserts them.
 """
 
 from __future__ import annotations
@@ -49,7 +50,8 @@ DEMO = Path(mica.__file__).parent / "demo"
 
 @dataclass(frozen=True)
 class Case:
-    """`ms`: what each board takes for a request. `kill_every`: seconds, 0 for never. `parts`: of a model that was cut, one for each board."""
+    """`ms`: time that each board takes for a request. `kill_every`: seconds, 0 for never. `parts`: of a model that was
+    cut, one for each board."""
 
     name: str
     ms: tuple[float, ...]
@@ -143,7 +145,7 @@ def measure(case: Case, data: bytes, image: Path, folder: Path) -> dict[str, Any
 
 
 def simulated(case: Case) -> float:
-    """What the simulator says of the rate."""
+    """Return the rate that the simulator predicts, in requests a second."""
     seconds = [ms / 1000 for ms in case.ms]
     plan = Plan(seconds, case.requests, kill_every=case.kill_every, seed=case.seed, parts=bool(case.parts))
     return Simulation(plan).run().rate

@@ -1,4 +1,4 @@
-"""The program of a board that takes as long for a request as it is told."""
+"""Program of a board that takes a given time for a request."""
 
 SLOW = """
 import json, time, mica_fleet

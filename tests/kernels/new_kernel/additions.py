@@ -1,7 +1,7 @@
-"""What it takes to add a kernel: Hardmax, which mica does not have, in every place that is written by hand.
+"""Files and lines that add a kernel: Hardmax, which mica does not have, in every place that is written by hand.
 
-FILES are new ones, copied from this folder. INSERTED are lines for files that are there, each in front of a line that stands in
-the file once. All else that knows the kernels is generated (`scripts/gen_format.py`).
+FILES are new files, copied from this folder. INSERTED are lines for existing files, each in front of a line that occurs
+once in its file. `scripts/gen_format.py` generates all other lists of kernels.
 """
 
 HERE = "tests/kernels/new_kernel"

@@ -39,7 +39,7 @@ function sleep(nanos) {
 function turn() {
   const asleep = machine.run(SLICE);
   if (machine.stopped) return postMessage({ stopped: machine.stopped.message });
-  if (machine.resetDesired) {
+  if (machine.resetRequested) {
     machine.powerOn();
     connect();
   }
