@@ -1,7 +1,7 @@
 """What the fleet is desired to have, beside its settings: NAME.models/ holds the files and what each board was told last.
 
     <crc32>.mica    every model that was pushed, or that a board was given when it joined
-    desired.json     generation; desired: board -> its generation and name -> CRC-32 (null: gone); pushed: the last push's names;
+    wanted.json      generation; wanted: board -> its generation and name -> CRC-32 (null: gone); pushed: the last push's names;
                     before: board -> what it had before the last push; known: board -> what it last said that it has
 
 Nothing else keeps it: the broker forgets when it ends, and is told again when it starts.
@@ -28,7 +28,7 @@ class Store:
     def __init__(self, site: Site) -> None:
         self._site = site
         self._folder = site.path.with_suffix(".models")
-        self._path = self._folder / "desired.json"
+        self._path = self._folder / "wanted.json"
         self._generation = 0
         self.desired: dict[str, tuple[int, Names]] = {}
         self.pushed: Names = {}
@@ -37,7 +37,7 @@ class Store:
         try:
             table = json.loads(self._path.read_text(encoding="utf-8"))
             self._generation = int(table["generation"])
-            self.desired = {str(b): (int(g), _names(n)) for b, (g, n) in table["desired"].items()}
+            self.desired = {str(b): (int(g), _names(n)) for b, (g, n) in table["wanted"].items()}
             self.pushed = _names(table["pushed"])
             self.before = {str(b): _names(n) for b, n in table["before"].items()}
             self.known = {str(b): _names(n) for b, n in table["known"].items()}
@@ -99,7 +99,7 @@ class Store:
             self.save()
 
     def save(self) -> None:
-        table: dict[str, Any] = {"generation": self._generation, "desired": self.desired}
+        table: dict[str, Any] = {"generation": self._generation, "wanted": self.desired}
         table |= {"pushed": self.pushed, "before": self.before, "known": self.known}
         try:
             self._folder.mkdir(mode=0o700, exist_ok=True)

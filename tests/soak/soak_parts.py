@@ -342,7 +342,11 @@ def microphone(s: Settings, found: Found) -> None:
                 found.add(title, {"crashes": 1})
                 found.problems.append(f"microphone, {way}, seed {seed}: {e}")
                 return
-            tried = {"samples": listened.samples, "words": len(listened.events), LARGEST[1]: round(1000 * listened.used)}
+            tried = {
+                "samples": listened.samples,
+                "words": len(listened.events),
+                LARGEST[1]: round(1000 * listened.used),
+            }
             found.add(title, tried | {"crashes": 0})
             seed += 1
 
