@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from mica.cli.main import COMMANDS
+from mica.cli.main import COMMANDS, main
 from mica.errors import MicaError
 from mica.link.board import Link
 from mica.toolchain.mip_package import runtime
@@ -82,3 +82,8 @@ def test_a_package_for_stock_firmware() -> None:
     assert "mica_fleet/__init__.mpy" in paths and set(runtime()) == {
         p for p in paths if not p.startswith("mica_fleet/")
     }
+
+
+def test_a_model_in_the_place_of_the_fleet(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["fleet", "push", "digits.mica"]) == 1
+    assert "FLEET is missing in front of digits.mica" in capsys.readouterr().err

@@ -9,6 +9,7 @@ waves, and stops where boards reject them. `mica fleet cut` makes parts of a mod
 import argparse
 
 from mica.cli import model_options, target
+from mica.errors import MicaError
 from mica_fleet.cli import cut as fleet_cut
 
 JSON_KEYS = (
@@ -22,13 +23,20 @@ JSON_KEYS = (
 )
 
 
+def _fleet(word: str) -> str:
+    """The name of a fleet. Raises MicaError for a model in its place, which argparse would take for the name."""
+    if word.endswith(".mica"):
+        raise MicaError(f"FLEET is missing in front of {word}", todo="such as plant, for plant.toml")
+    return word
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     commands = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
 
     def action(name: str, line: str, fleet: bool = True) -> argparse.ArgumentParser:
         sub: argparse.ArgumentParser = commands.add_parser(name, help=line)
         if fleet:
-            sub.add_argument("fleet", metavar="FLEET", help="plant for plant.toml, or the file itself")
+            sub.add_argument("fleet", metavar="FLEET", type=_fleet, help="plant for plant.toml, or the file itself")
         sub.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help=argparse.SUPPRESS)
         return sub
 
@@ -107,7 +115,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         fleet=False,
     )
     serve.add_argument(
-        "fleet", metavar="FLEET", help="plant for plant.toml, or boards without a broker: usb:all, fleet:UNIX*3"
+        "fleet", metavar="FLEET", type=_fleet, help="plant for plant.toml, or boards without a broker: usb:all, fleet:UNIX*3"
     )
     serve.add_argument(
         "models",
@@ -141,7 +149,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     bench = action("bench", "how many samples a second the fleet answers, and how long an answer takes", fleet=False)
     bench.add_argument(
-        "fleet", metavar="FLEET", help="plant for plant.toml, or boards without a broker: usb:all, fleet:UNIX*3"
+        "fleet", metavar="FLEET", type=_fleet, help="plant for plant.toml, or boards without a broker: usb:all, fleet:UNIX*3"
     )
     bench.add_argument("model", metavar="M.mica")
     bench.add_argument("--seconds", metavar="S", type=float, default=10.0, help="about how long (default 10)")
