@@ -47,7 +47,7 @@ def head(parts: list[tuple[np.ndarray, float, int]], axis: int, labels: str = ""
 
 
 def on_board(model: ModelFile, outputs: list[np.ndarray]) -> Any:
-    """What mica.boxes uses of a board's model."""
+    """The attributes of a board's model that mica.boxes reads."""
     infos = [
         SimpleNamespace(name=t.name, dtype="b", shape=t.dims, scale=t.scale, zero_point=t.zero_point)
         for t in model.tensors
@@ -84,7 +84,7 @@ def nms(middles: np.ndarray, scores: np.ndarray, threshold: float, overlap: floa
 
 
 def kept(found: list[host.Box], middles: np.ndarray, scores: np.ndarray) -> set[tuple[int, int]]:
-    """Which candidates those boxes are."""
+    """Candidates that the boxes came from, as (label, index)."""
     out = set()
     for b in found:
         place = np.array([b.x + b.width / 2, b.y + b.height / 2, b.width, b.height])
@@ -97,7 +97,7 @@ def kept(found: list[host.Box], middles: np.ndarray, scores: np.ndarray) -> set[
 
 
 def candidates(rng: np.random.Generator, n: int) -> tuple[np.ndarray, np.ndarray]:
-    """int8 [4, n] of some objects many times over, and classes' scores int8 [3, n], each of another value: no ties."""
+    """int8 [4, n] of some objects many times over, and classes' scores int8 [3, n], no two of them equal."""
     centres = rng.integers(-100, 100, (n // 10, 4)).repeat(10, axis=0)[:n]
     middles = np.clip(centres + rng.integers(-6, 7, (n, 4)), -128, 127)
     middles[:, 2:] = np.maximum(middles[:, 2:], -110)

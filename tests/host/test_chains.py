@@ -39,7 +39,7 @@ def _sums(folder: Path, forgets: bool) -> tuple[Graph, Samples]:
 
 @pytest.mark.parametrize("forgets", [False, True])
 def test_noise_gathers(tmp_path: Path, forgets: bool) -> None:
-    """Without pairs the noise is that of each sample alone; with them it is what a run after the other comes to."""
+    """Without state pairs the noise is that of each sample alone; with them it gathers from run to run."""
     g, samples = _sums(tmp_path, forgets)
     quants = choose_quants(g, calibrate(g, samples))
     coarse = copy(g)

@@ -42,7 +42,7 @@ def test_eval(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     r = json.loads(capsys.readouterr().out)
     assert (r["words"], r["hits"], r["false_alarms"], r["recordings"], r["seconds"]) == (2, 2, 0, 2, 3.5)
     assert -500 <= r["delay_ms"] <= 0
-    # Something is said that the model does not hear, and it hears what nobody said.
+    # The model misses a word, and recognises one that nobody said.
     (folder / "wrong").mkdir()
     (folder / "wrong" / "a.wav").write_bytes((folder / "long" / "a.wav").read_bytes())
     (folder / "wrong" / "a.txt").write_text("0 0.3 high\n0.5 1 low\n")
@@ -80,7 +80,7 @@ def test_background(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[
 
 
 def test_thresholds_of_words(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Where one word's threshold is out of reach, the other is recognised as before; the table has one threshold for all."""
+    """A word with a threshold out of reach is missed, the other recognised as before. The table has one threshold for all."""
     words = ["eval", str(folder / "net.mica"), str(folder / "long"), "--mean", "2"]
     for given, hits in (
         ("0.8", {"low", "high"}),

@@ -130,7 +130,7 @@ def sqnr(expected: np.ndarray, found: np.ndarray) -> float:
 
 @pytest.mark.parametrize("name", MASKS)
 def test_masked(tmp_path: Path, name: str) -> None:
-    """What is left out has a probability of 0, and the others are as near as without a mask: 3 dB for a wider range."""
+    """Masked scores get a probability of 0. The others are as exact as without a mask, but for 3 dB of a wider range."""
     plain = run(attention(lambda net, s: net.add("Identity", s)), tmp_path)
     found = run(attention(MASKS[name]), tmp_path)
     out = found[0][0] == 0
@@ -142,14 +142,14 @@ def test_masked(tmp_path: Path, name: str) -> None:
 
 @pytest.mark.parametrize("name", MASKS)
 def test_what_it_becomes(tmp_path: Path, name: str) -> None:
-    """One addition, whatever the number for infinity is; a mask that is an input costs a table or so besides."""
+    """A mask becomes one Mask, with any number for infinity. A mask that is an input costs at most one table more."""
     g = core(attention(MASKS[name]), tmp_path)
     assert [n.op for n in g.nodes].count("Mask") == (2 if name == "twice" else 1)
     assert ops(g).count("Unary") <= ("given" in name)
 
 
 def test_infinity_elsewhere_is_refused(tmp_path: Path) -> None:
-    """Where no Softmax reads it there is nothing that -inf could mean in int8."""
+    """Without a Softmax behind it, -inf has no meaning in int8."""
     net = Net()
     x = net.input([1, 4])
     net.output(net.add("Add", x, net.const(np.float32([[0, -np.inf, 0, 0]]))), [1, 4])

@@ -29,7 +29,7 @@ def ints(*values: int) -> np.ndarray:
 
 
 def becomes(net: Net, folder: Path, expected: list[str]) -> None:
-    """Whatever order the steps have; and the network still does the same."""
+    """The network has the expected operators, in any order, and computes the same as before."""
     g = core(net, folder)
     assert sorted(ops(g)) == sorted(expected)
     assert_same(net, g)

@@ -87,7 +87,7 @@ def test_fomo_keeps_its_scores(tmp_path: Path) -> None:
 
 
 def test_alike_parts_stay_one_output(tmp_path: Path) -> None:
-    """Ranges within a factor of 8: nothing changes, and the file has no feature that an older reader lacks."""
+    """Ranges within a factor of 8 change nothing, and the file needs no feature that an older reader does not have."""
     net = Net()
     x = net.input([1, 4])
     net.output(net.add("Concat", net.add("Tanh", x), net.add("Mul", x, net.const(np.float32(2))), axis=1), [1, 8])
@@ -126,7 +126,7 @@ def layouts(net: Net, x: str, how: str) -> str:
     ),
 )  # fmt: skip
 def test_layouts(tmp_path: Path, how: str) -> None:
-    """Whatever the layout, the joined array is the whole one, each part to its own step."""
+    """The joined array equals the whole one in any layout, each piece within its own scale."""
     net = Net()
     net.output(layouts(net, net.input([1, 2, 3, 4]), how))
     net.output(net.add("Neg", "x"), [1, 2, 3, 4])  # and another output keeps its place
@@ -147,7 +147,7 @@ def test_layouts(tmp_path: Path, how: str) -> None:
 
 
 def test_a_state_stays_whole(tmp_path: Path) -> None:
-    """What goes back into an input has that input's shape."""
+    """An output that goes back into an input keeps that input's shape."""
     net = Net()
     x, h = net.input([1, 4]), net.input([1, 8], "h")
     both = net.add("Concat", net.add("Mul", x, net.const(np.float32(100))), net.add("Tanh", x), axis=1)

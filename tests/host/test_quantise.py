@@ -427,7 +427,7 @@ def test_calibration_arrays_that_are_no_samples(tmp_path: Path, name: str, x: An
 
 
 def test_calibration_file_with_scale_and_offset(tmp_path: Path) -> None:
-    """Whatever the model's input is called, also x."""
+    """Scale and offset count for an input of any name, also x."""
     path = tmp_path / "c.npz"
     np.savez(path, x=np.array([[0, 2]], np.uint8), scale=0.5, offset=-1.0)
     for name in ("x", "image"):

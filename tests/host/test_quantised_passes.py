@@ -257,7 +257,7 @@ def test_steps_of_a_transposed_convolution_in_groups() -> None:
 
 
 def test_layouts_and_scales_keep_the_steps() -> None:
-    """dense takes alpha into them, fold_affine the scale, whatever its sign; zero leaves the step alone."""
+    """The pass dense multiplies the steps by alpha, fold_affine by the scale, of any sign; a zero keeps the step."""
     w = np.float32([[1, 2, 3], [4, 5, 6]])
     gemm = Node("Gemm", "n", ["x", "w"], ["h"], {"alpha": -2.0, "weight_steps": np.array([0.5, 0.25, 0.125])})
     scale = np.array([3.0, 0.0, -1.0])

@@ -1,4 +1,4 @@
-"""Which room of the host package may import which, and that no file imports in a circle.
+"""Each room of the host package imports only rooms that the table allows, and no file imports in a circle.
 
 A room is a folder of `mica`, or a module at its top level. Data flows from left to right; a stage looks only to its left.
 """
@@ -57,7 +57,7 @@ MAY_IMPORT: Mapping[str, set[str]] = {
     "flash": _BOARDS | {"images", "link", "toolchain"},
     # a .mica on any target
     "run": _GRAPH | {"boards", "custom", "data", "engine", "importer", "link", "reference"},
-    # what a board's sensors hear and feel, and what a model makes of it
+    # samples of a board's sensors, and a model's answers to them
     "listen": _GRAPH | {"boards", "data", "link", "run"},
     # the whole compile: from a model file to a .mica, for a board
     "compile": _GRAPH
@@ -75,7 +75,7 @@ MAY_IMPORT: Mapping[str, set[str]] = {
 
 
 def _imports(path: Path, package: str, top: Path) -> Iterable[tuple[str, ...]]:
-    """What a file imports of `package`, as paths below `top`: ("link", "board"). Imports inside functions count."""
+    """Imports of a file from `package`, as paths below `top`: ("link", "board"). Imports inside functions count."""
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
@@ -126,7 +126,7 @@ def _circle(arrows: Mapping[str, set[str]]) -> list[str]:
 
 
 def _arrows(top: Path, package: str) -> dict[str, set[str]]:
-    """File -> the files it imports. A package's own __init__ is no arrow: it is imported with whatever is in it."""
+    """File -> the files it imports. A package's own __init__ is no arrow: it is imported with any module in it."""
     arrows: dict[str, set[str]] = {}
     for path in top.rglob("*.py"):
         found = {_file(top, parts) for parts in _imports(path, package, top)}
@@ -151,11 +151,11 @@ def test_rooms_import_only_what_the_table_allows() -> None:
             if other != room and other not in LEAVES and other not in allowed and "*" not in allowed:
                 wrong.append(f"{path.relative_to(PACKAGE)} imports {'.'.join(parts)}: {room} may not import {other}")
     assert not wrong, "\n".join(wrong)
-    assert set(MAY_IMPORT) == seen - LEAVES, "the table has rooms that are not there, or lacks some"
+    assert set(MAY_IMPORT) == seen - LEAVES, "the table names rooms that do not exist, or misses some"
 
 
 def test_every_arrow_of_the_table_is_used() -> None:
-    """An arrow that nobody needs is taken out of the table."""
+    """The table has no arrow that nobody needs."""
     used: dict[str, set[str]] = {}
     for path in PACKAGE.rglob("*.py"):
         room = path.relative_to(PACKAGE).with_suffix("").parts[0]
@@ -208,7 +208,7 @@ def test_scripts_import_no_tests_and_not_in_a_circle(tmp_path: Path) -> None:
 
 
 def _named(tree: ast.AST) -> bool:
-    """Whether code names the package beside: an import, a name, or a text that could be imported. Docstrings may."""
+    """True if code names the package beside: in an import, a name, or a text that could be imported. Docstrings may."""
     said = {n.value for n in ast.walk(tree) if isinstance(n, ast.Expr) and isinstance(n.value, ast.Constant)}
     return any(
         (isinstance(n, ast.Constant) and n not in said and BESIDE in str(n.value))

@@ -85,7 +85,7 @@ LABELS: dict[str, tuple[tuple[str | int, ...], np.ndarray]] = {
 
 @pytest.mark.parametrize(("name", "zipmap"), [*((name, False) for name in LABELS), ("names", True), ("numbers", True)])
 def test_labels_of_the_file(name: str, zipmap: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """pack --eval, eval --float and compare --float, whatever the classes are called and `y` holds."""
+    """pack --eval, eval --float and compare --float take classes of any names and any labels in `y`."""
     labels, y = LABELS[name]
     net, packed, found = classifier(tmp_path / "net.onnx", labels, zipmap), tmp_path / "net.mica", data(tmp_path, y)
     words = ["pack", str(net), "-o", str(packed), "--calib", str(found), "--eval", str(found), "--plain", "--json"]

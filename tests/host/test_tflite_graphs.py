@@ -110,7 +110,7 @@ def test_a_small_multiplier_is_zero(tmp_path: Path) -> None:
 
 
 def test_means_half_way_between_integers(tmp_path: Path) -> None:
-    """Where zero is at the low end: as LiteRT, for all means below 0 as integers, and above it for all that are no ties."""
+    """With zero at the low end, means equal LiteRT's, but those half way between two integers above 0 are 1 less."""
     net, q = Tflite(), {"scale": 0.05, "zero": -128}
     x, y = net.tensor([1, 8, 8, 4], **q), net.tensor([1, 4, 4, 4], **q)
     pool = {"padding": 1, "stride_w": 2, "stride_h": 2, "filter_width": 2, "filter_height": 2, "activation": 0}
