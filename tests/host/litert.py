@@ -1,4 +1,4 @@
-"""What LiteRT says of a .tflite file, where it is installed (`pip install ai-edge-litert`; the extra `dev` has it)."""
+"""LiteRT's answers to a .tflite file, if it is installed (`pip install ai-edge-litert`; the extra `dev` has it)."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ UINT8_SHIFT = 128
 
 @dataclass
 class Difference:
-    """What a step gives less what ONNX Runtime gives, in output steps."""
+    """Difference of a step's outputs from ONNX Runtime's, in output steps."""
 
     values: int = 0
     different: int = 0

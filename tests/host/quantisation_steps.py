@@ -1,4 +1,4 @@
-"""How far an operator's int8 result is from the float operator on the same, dequantised inputs: in output steps."""
+"""Distance of an operator's int8 result from the float operator on the same, dequantised inputs, in output steps."""
 
 from __future__ import annotations
 

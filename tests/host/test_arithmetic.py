@@ -99,7 +99,7 @@ def test_gelu(approximate: str) -> None:
 
 @pytest.mark.parametrize("op", ["Log", "Sqrt", "Reciprocal", "Atanh", "Acosh", "Acos"])
 def test_poles_saturate(op: str) -> None:
-    """Where float gives infinity, int8 gives its end; where float gives NaN, 0. The range is that of finite results."""
+    """For infinity in float, int8 gives the end of its range; for NaN, 0. The range is that of finite results."""
     net = node(op, (1, 101))
     x = {"x0": np.linspace(-2, 2, 101, dtype=np.float32)[None]}
     c = compiled(net, x)

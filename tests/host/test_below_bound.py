@@ -1,4 +1,4 @@
-"""How far below the layer-wise bound strips come on twelve networks, as they are placed, scratch apart: the planner alone, no kernel runs."""
+"""Strips take less RAM, scratch apart, than the layer-wise bound on twelve networks; only the planner runs."""
 
 from __future__ import annotations
 

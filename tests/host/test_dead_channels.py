@@ -96,7 +96,7 @@ def test_behind_a_sum_both_must_be_constant(tmp_path: Path) -> None:
 
 
 def test_through_a_depthwise_convolution_and_pools(tmp_path: Path) -> None:
-    """What one layer leaves out shows the next that its channel is constant, here down to a dense layer."""
+    """A channel that one layer leaves out makes channels of the next layer constant, here down to a dense layer."""
     net = Net()
     h = net.add("Conv", net.input([1, 2, 12, 12]), weights(net, 4, 2, dead=(3,)), bias(net, 0.5, 1, 1, -2))
     h = net.add("Relu", h)

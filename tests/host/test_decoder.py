@@ -217,7 +217,7 @@ def test_a_run_cut_short_is_repeated(tmp_path: Path) -> None:
 
 
 def test_a_cache_that_others_read_before_is_copied(tmp_path: Path) -> None:
-    """What the rows were before is an output, too: so they may not be written over."""
+    """An output reads the rows as they were before the run, so these must not be overwritten."""
     cache = (1, GROUPS, ROWS, WIDTH)
     nodes = [
         helper.make_node("TensorScatter", ["k_cache", "k", "position"], ["k_after"]),

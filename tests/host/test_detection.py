@@ -80,7 +80,7 @@ def test_background(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[
 
 
 def test_thresholds_of_words(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A word with a threshold out of reach is missed, the other recognised as before. The table has one threshold for all."""
+    """A word with a threshold out of reach is missed, the other recognised. The table has one threshold for all."""
     words = ["eval", str(folder / "net.mica"), str(folder / "long"), "--mean", "2"]
     for given, hits in (
         ("0.8", {"low", "high"}),

@@ -1,4 +1,4 @@
-"""What an error carries: what was found, and what to do, in one line and apart."""
+"""An error carries the problem and the remedy, in one line and apart."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What real exporters write: each small model packs and gives its framework's answers, or is refused with a reason.
+"""Models of real exporters: each small model packs and gives its framework's answers, or is refused with a reason.
 
 The truth is the framework's own output (PyTorch, Keras, scikit-learn), stored beside each file by the scripts in
 `tests/models`. SQNR: signal power over error power of an output, over the 16 test inputs of a file.

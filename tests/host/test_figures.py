@@ -61,7 +61,7 @@ def short(value: str) -> str:
 
 @cache
 def whole(core: str) -> dict[str, dict[str, str]]:
-    """What whole models cost on a core, by the models' names."""
+    """Costs of whole models on a core, by the models' names."""
     return {row["model"]: row for row in columns(section(BENCH, core))}
 
 
@@ -132,7 +132,7 @@ def fed() -> str:
 
 
 def story() -> str:
-    """What README says of a token of the story teller."""
+    """README's figure for a token of the story teller."""
     found = re.search(r"On the virtual Pico.*?: story ([\d,]+) and", section(BENCH, "A token of a decoder"), flags=re.S)
     assert found
     return f"at {int(found[1].replace(',', '')) / 1e6:.1f} M cycles a token with a full cache"

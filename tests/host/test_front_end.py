@@ -30,7 +30,7 @@ reference_models = pytest.mark.skipif(
 
 
 def test_a_step_of_the_samples_is_a_32768th() -> None:
-    """Where nothing else is said: the largest int16 is 1, so that features are those of sound from -1 to 1."""
+    """By default the largest int16 is 1, so that features are those of sound from -1 to 1."""
     for words in ("mfcc:samples=16000,fmax=4000", "logmel:samples=16000,fmax=4000"):
         assert front_ends.parse(words).front_end(49).unit == 2.0**-15
 
@@ -158,7 +158,7 @@ def test_values_refused(text: str, said: str) -> None:
 
 
 def test_wav_files(tmp_path: Path) -> None:
-    """What cannot be used says what to change. Other kinds: test_sound_files.py."""
+    """A file that cannot be used is refused with a reason. Other kinds: test_sound_files.py."""
     x = np.arange(-50, 50)
     np.testing.assert_array_equal(sounds.read(write_wav(tmp_path / "good.wav", x), 16000), x)
     (tmp_path / "cut.wav").write_bytes((tmp_path / "good.wav").read_bytes()[:20])

@@ -1,4 +1,4 @@
-"""What kind of file a model is in is told from its first bytes; a wrong one is refused with the line that converts it."""
+"""The first bytes of a file tell its kind; a wrong one is refused with the line that converts it."""
 
 from __future__ import annotations
 

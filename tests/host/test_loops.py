@@ -86,7 +86,7 @@ def test_loop(tmp_path: Path, trips: int | None, ends: str, runs: int) -> None:
 
 
 def test_a_branch_in_a_loop(tmp_path: Path) -> None:
-    """What an If of a known condition takes has names of its own in each run."""
+    """The branch that an If of a known condition takes gets names of its own in each run."""
     net = loop(3)
     branch = [
         helper.make_graph([helper.make_node(op, ["wh"], [out], op)], out, [], [value(out, FLOAT, [1, 4])])

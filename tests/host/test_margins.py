@@ -59,7 +59,7 @@ HEADS: dict[str, Build] = {
 def answers(
     build: Build, folder: Path, calibration: np.ndarray, x: np.ndarray, said: list[str] | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """What float and the packed file say of some inputs."""
+    """Answers of float and of the packed file to some inputs."""
     net = Net()
     net.output(build(net, net.input([1, 8])))
     # The input's own range is not what is asked: one sample holds large numbers that cancel out.

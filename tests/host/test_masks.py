@@ -130,7 +130,7 @@ def sqnr(expected: np.ndarray, found: np.ndarray) -> float:
 
 @pytest.mark.parametrize("name", MASKS)
 def test_masked(tmp_path: Path, name: str) -> None:
-    """Masked scores get a probability of 0. The others are as exact as without a mask, but for 3 dB of a wider range."""
+    """Masked scores get a probability of 0. The others are within 3 dB of those without a mask."""
     plain = run(attention(lambda net, s: net.add("Identity", s)), tmp_path)
     found = run(attention(MASKS[name]), tmp_path)
     out = found[0][0] == 0

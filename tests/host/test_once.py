@@ -21,7 +21,7 @@ DIGITS, CALIB, TEST = (str(DEMO / name) for name in ("digits.onnx", "digits_cali
 
 @pytest.fixture
 def calls(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
-    """How often each was called."""
+    """Number of calls of each function."""
     found: Counter[str] = Counter()
 
     def count(module: Any, name: str, what: str) -> None:

@@ -44,7 +44,7 @@ def test_one_table(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("shape", "look_inside"), (([1, 2], False), ([1, 1], True)))
 def test_layers_stay(tmp_path: Path, shape: list[int], look_inside: bool) -> None:
-    """Where there are two numbers, or the layers in between are outputs."""
+    """Layers stay if there are two numbers, or if the layers in between are outputs."""
     samples = np.random.default_rng(1).standard_normal((40, *shape[1:])).astype(np.float32)
     model = compile_file(_net(shape, look_inside).save(tmp_path), {"x": samples}).model
     assert sum(s.kernel == "fully_connected_s8" for s in model.steps) == 3

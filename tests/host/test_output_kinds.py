@@ -1,4 +1,4 @@
-"""What the quality line says of outputs of each kind: classes, maps of classes, scores, and numbers, which have no answer to be the same."""
+"""The quality line for each kind of output: classes, maps of classes, scores, and numbers, which have no class."""
 
 from __future__ import annotations
 

@@ -68,7 +68,7 @@ def test_a_text_begins_anew(command: tuple[Graph, Samples, list[StatePair]]) -> 
 
 
 def test_no_texts(command: tuple[Graph, Samples, list[StatePair]], tmp_path: Path) -> None:
-    """Where there are samples enough or hardly any, no states, or nothing that is a token."""
+    """A model writes no texts if it has enough samples or hardly any, no states, or no tokens."""
     g, samples, pairs = command
     assert own_text.texts(g, samples, pairs, N) == own_text.texts(g, samples[:4], pairs) == []
     assert own_text.texts(g, samples, []) == []

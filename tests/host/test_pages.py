@@ -108,7 +108,7 @@ def test_lines_are_short(page: Path) -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_paths_are_there(page: Path) -> None:
-    """What a page names in backticks and begins with a folder of this tree, and links to other pages and headings."""
+    """Paths in backticks that begin with a folder of this tree exist, and so do linked pages and headings."""
     text = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.S | re.M)
     folders = "host_tools|firmware|usermod_c|boards|tests|scripts"
     named = re.findall(rf"`((?:{folders})/[\w./-]+)(?=[`\s:,])", text)

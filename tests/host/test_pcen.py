@@ -172,6 +172,6 @@ def test_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_time_is_another_way_to_say_s() -> None:
-    """What was said last counts, after a preset too."""
+    """The last of several settings counts, after a preset, too."""
     both = [front_ends.parse(f"pcen:librosa,{w}").front_end(9).pcen for w in ("time=0.2", "s=0.5", "time=0.2,s=0.5")]
     assert [round(p.s, 4) for p in both if p] == [0.1096, 0.5, 0.5]

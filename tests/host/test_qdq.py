@@ -652,7 +652,7 @@ def test_matmul_integer_of_a_quantised_tensor(tmp_path: Path) -> None:
 
 
 def test_dynamic_quantisation(tmp_path: Path) -> None:
-    """What ONNX Runtime's dynamic quantiser writes: int8 weights are kept, ranges come from calibration."""
+    """Files of ONNX Runtime's dynamic quantiser: int8 weights are kept, ranges come from calibration."""
     net = Net()
     x = net.input([1, 16])
     h = net.add("Relu", net.add("Add", net.add("MatMul", x, net.random(16, 12)), net.random(12)))
@@ -794,8 +794,8 @@ def test_onnxruntime_is_not_in_the_trap() -> None:
 
 @pytest.mark.parametrize("op", ("Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual"))
 def test_a_comparison_with_a_constant_of_the_same_integers(op: str, tmp_path: Path) -> None:
-    """Where they are the same integer they are equal, though (q - zero point) * scale is not the same in float64; and what
-    it gives is 0 and 1, known without a calibration."""
+    """Equal integers compare as equal, though (q - zero point) * scale differs in float64. The results are 0 and 1, so
+    they need no calibration."""
     net = QNet()
     x = net.rounded(net.input([1, 256]), 0.05, 3)
     c = net.dequantise(net.const(np.array([9], np.int8)), 0.05, 3)

@@ -71,7 +71,7 @@ def nats(data: bytes, given: list[int]) -> np.ndarray:
 
 
 def test_no_jump(model: bytes) -> None:
-    """What is said after a thousand tokens costs as many nats as the same at the beginning, the cache full both times."""
+    """A text after a thousand tokens costs as many nats as the same text at the beginning, each with a full cache."""
     given = text()
     assert len(given) > WINDOW + BEYOND + WIDE
     last = given[WINDOW + BEYOND : WINDOW + BEYOND + WIDE]

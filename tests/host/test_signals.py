@@ -66,7 +66,7 @@ sys.exit(main.main(["pack"]))
 
 
 def test_signals_between_steps_of_python() -> None:
-    """Where Python comes to its handler, what is on its way is ended in good order, however long that takes."""
+    """Python's handler lets running work clean up, for as long as that takes."""
     with subprocess.Popen([sys.executable, "-c", TIDY], stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "begun\n"

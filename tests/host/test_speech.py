@@ -139,7 +139,7 @@ def test_micro_speech_frame_by_frame() -> None:
 
 
 def test_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """What such a front end has no words for, bands without a bin, and windows that slide."""
+    """Refused are unknown words, bands without a bin, and windows that slide."""
     with pytest.raises(MicaError, match=r"'floor=1' is none of its words; expected KEY=VALUE with rate, samples"):
         front_ends.parse("pcan:micro-speech,floor=1")
     with pytest.raises(MicaError, match="holds no bin of the transform; take a larger fft"):

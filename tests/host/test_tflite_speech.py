@@ -175,7 +175,7 @@ def test_refused_options(changes: dict[str, dict[str, int]], reason: str, tmp_pa
     ],
 )
 def test_refused_files(tail: dict[str, int], reason: str, tmp_path: Path) -> None:
-    """What is behind the logarithm; and bins that nothing has computed."""
+    """Refused are unsupported constants behind the logarithm, and bins that nothing has computed."""
     with pytest.raises(Unsupported, match=reason):
         packed(speech(**tail), tmp_path)
 

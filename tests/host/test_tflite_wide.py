@@ -61,7 +61,7 @@ def no_warning(text: str) -> None:
 
 
 def ranges() -> list[float]:
-    """How far each tensor of `network` reaches in float."""
+    """Largest absolute value of each tensor of `network` in float."""
     real = litert.interpreter(network(), every=True)
     names = {d["name"]: d["index"] for d in real.get_tensor_details()}
     reach, rng = np.zeros(len(SHAPES)), np.random.default_rng(5)

@@ -62,7 +62,7 @@ FUNCTIONS: dict[str, Callable[[Array], Array]] = {
     ],
 )
 def test_close_at_every_int16(kind: str, sx: float, sy: float, windows: int, tmp_path: Path) -> None:
-    """Where x is not positive, SQRT, RSQRT and LOG have no number to be near."""
+    """SQRT, RSQRT and LOG are compared for positive x only, as others have no result."""
     c = function(kind, sx, sy, tmp_path)
     found = run(c, EVERY).reshape(-1)
     assert [s.kernel for s in c.model.steps].count("lut_s16") == 1 + windows

@@ -72,7 +72,7 @@ def test_what_a_shape_does_not_hold(tmp_path: Path) -> None:
 
 
 def test_other_numbers_at_the_places(tmp_path: Path) -> None:
-    """What detectors do: the best by one tensor, and what another one says of them."""
+    """As in detectors: one tensor chooses the best places, and another one's numbers are read there."""
     net = Net()
     scores, sizes = net.input([1, 40], "scores"), net.input([1, 40], "sizes")
     net.add("TopK", scores, net.const(np.array([4])), outputs=["v", "i"], name="best")

@@ -106,7 +106,7 @@ def test_tokens_of_a_tokenizer(tmp_path: Path, kind: str) -> None:
 
 @pytest.mark.parametrize("kind", MAKE)
 def test_against_tokenizers(tmp_path: Path, kind: str) -> None:
-    """Where the package is installed: the same file, the same tokens."""
+    """The same file gives the same tokens as the package, if that is installed."""
     hf = pytest.importorskip("tokenizers")
     theirs = hf.Tokenizer.from_file(save(tmp_path, {"version": "1.0", **MAKE[kind]()}))
     assert [theirs.encode(text).ids for text in TEXTS[kind]] == IDS[kind]

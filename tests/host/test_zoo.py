@@ -1,4 +1,4 @@
-"""How much the planner saves on whole networks: activations as the ONNX file has them against the arena.
+"""The planner's saving on whole networks: activations as the ONNX file has them against the arena.
 
 The bytes of all activations of the ONNX graph after constant folding, each stored once as int8, are what a runtime
 without fusion and without a plan would take. Of the fused graph, the plan's own part of the saving.
