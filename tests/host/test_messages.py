@@ -215,7 +215,7 @@ def test_fit_says_no_figure_that_contradicts_another() -> None:
 
 
 def test_a_figure_stands_in_one_place() -> None:
-    """`pack` prints the error of support vector machines' probabilities, `natmod` the RAM of native code; pages don't."""
+    """Only `pack` gives the error of support vector machines' probabilities, only `natmod` the RAM of native code."""
     guide = (ROOT / "host_tools" / "docs" / "packing.md").read_text()
     about = guide[guide.index("* **Support vector machines.**") :].partition("\n* ")[0]
     assert "probabilities" in about and "within 0." not in about and "refuses" not in about

@@ -60,8 +60,8 @@ class Grid8:
 
 @dataclass
 class Variable:
-    """A variable that an operator keeps from run to run. now: its real numbers at this place of the graph, "" before the
-    first read or assignment. behind: its name after the run, "" if nothing reads the value of the run before.
+    """A variable that an operator keeps from run to run. now: its real numbers at this place of the graph, "" before
+    the first read or assignment. behind: its name after the run, "" if nothing reads the value of the run before.
     """
 
     shape: tuple[int, ...]
