@@ -97,7 +97,7 @@ def kept(found: list[host.Box], middles: np.ndarray, scores: np.ndarray) -> set[
 
 
 def candidates(rng: np.random.Generator, n: int) -> tuple[np.ndarray, np.ndarray]:
-    """int8 [4, n] of some objects many times over, and classes' scores int8 [3, n], each of another value: no ties."""
+    """int8 [4, n] of some objects many times over, and classes' scores int8 [3, n], no two of them equal."""
     centres = rng.integers(-100, 100, (n // 10, 4)).repeat(10, axis=0)[:n]
     middles = np.clip(centres + rng.integers(-6, 7, (n, 4)), -128, 127)
     middles[:, 2:] = np.maximum(middles[:, 2:], -110)

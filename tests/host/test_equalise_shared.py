@@ -117,7 +117,7 @@ def test_less_noise_in_the_same_network(before: tuple[list[np.ndarray], float]) 
 
 
 def test_keys_that_someone_sees_stay(before: tuple[list[np.ndarray], float]) -> None:
-    """Without pairs the caches are inputs and outputs of the user's."""
+    """Without state pairs, the caches are inputs and outputs that the user sees, so they stay as they are."""
     g, samples, _ = decoder()
     kept = [s["k"].copy() for s in samples]
     g = equalise_shared.run(g, samples)

@@ -151,7 +151,7 @@ def test_rooms_import_only_what_the_table_allows() -> None:
             if other != room and other not in LEAVES and other not in allowed and "*" not in allowed:
                 wrong.append(f"{path.relative_to(PACKAGE)} imports {'.'.join(parts)}: {room} may not import {other}")
     assert not wrong, "\n".join(wrong)
-    assert set(MAY_IMPORT) == seen - LEAVES, "the table has rooms that are not there, or lacks some"
+    assert set(MAY_IMPORT) == seen - LEAVES, "the table names rooms that do not exist, or misses some"
 
 
 def test_every_arrow_of_the_table_is_used() -> None:
@@ -208,7 +208,7 @@ def test_scripts_import_no_tests_and_not_in_a_circle(tmp_path: Path) -> None:
 
 
 def _named(tree: ast.AST) -> bool:
-    """Whether code names the package beside: an import, a name, or a text that could be imported. Docstrings may."""
+    """True if code names the package beside: in an import, a name, or a text that could be imported. Docstrings may."""
     said = {n.value for n in ast.walk(tree) if isinstance(n, ast.Expr) and isinstance(n.value, ast.Constant)}
     return any(
         (isinstance(n, ast.Constant) and n not in said and BESIDE in str(n.value))

@@ -1,4 +1,4 @@
-"""How much memory an import may take: a size is known, and refused, before there is an array of it.
+"""Limits on the memory that an import takes. A size that is too large is refused before its array exists.
 
 A file of 200 bytes can ask for a constant of 8 GB (ConstantOfShape, Tile, Range) or an input of 2**93 elements.
 """
@@ -21,7 +21,7 @@ _WINDOWS = ("Conv", "ConvInteger", "QLinearConv", "AveragePool", "LpPool", "MaxP
 
 
 class Bound:
-    """What one file may take: the bytes of its folded constants, and the elements of its activations, each of them and together."""
+    """Limits for one file: bytes of folded constants and elements of activations, of each one and of all together."""
 
     def __init__(self, file_bytes: int) -> None:
         self.each = SLACK + FACTOR * file_bytes

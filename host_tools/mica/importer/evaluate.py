@@ -17,7 +17,7 @@ ROUNDED_ONCE = {
 
 
 def evaluate(node: onnx.NodeProto, inputs: Mapping[str, np.ndarray | None], opset: int) -> list[np.ndarray]:
-    """Outputs of `node`, whose inputs are all in `inputs`. Raises whatever the evaluator raises."""
+    """Outputs of `node`, whose inputs are all in `inputs`. Raises any exception of the evaluator."""
     given = {name: a for name, a in inputs.items() if a is not None}
     if node.op_type in ROUNDED_ONCE and {a.dtype for a in given.values() if a.dtype.kind == "f"} == {np.dtype("f4")}:
         wide = {name: a.astype(np.float64) if a.dtype.kind == "f" else a for name, a in given.items()}

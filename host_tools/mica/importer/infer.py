@@ -13,8 +13,8 @@ from mica.importer.state import ImportState
 
 # A constant larger than this takes no part in shape inference: it is data, not a shape.
 SHAPE_CONSTANT_BYTES = 4096
-INITIALIZERS_APART = 4  # the first IR version in which an initializer need not be an input too
-# ONNX's inference knows these by their function bodies, and does not get to the end of them.
+INITIALIZERS_APART = 4  # from this IR version on, an initializer need not be an input, too.
+# ONNX defines these operators by function bodies, and its inference does not get to the end of them.
 SAME_SHAPE = frozenset(("GroupNormalization", "MeanVarianceNormalization", "TensorScatter"))
 
 

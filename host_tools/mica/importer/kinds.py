@@ -1,4 +1,4 @@
-"""What kind of file a model is in, told from its first bytes; its name may say anything.
+"""The kind of a model's file, recognised by its first bytes; the file's name may say anything.
 
 `read_as` gives "onnx" or "tflite" for what mica reads. Another kind is refused with the line that converts it.
 """

@@ -107,7 +107,7 @@ def _known(place: _Place, name: str, what: str) -> np.ndarray:
 
 
 def _run(of: onnx.GraphProto, given: Sequence[str], k: int, place: _Place) -> list[str] | None:
-    """Adds run k; what its outputs are called, or None where a node of it is a problem."""
+    """Adds run k. Returns the names of its outputs, or None if a node of it is a problem."""
     nodes, constants, ends = one_run(of, given, k, place.state.fresh)
     for c in constants:
         place.state.add_constant(c.name, numpy_helper.to_array(c))
@@ -142,7 +142,7 @@ def attribute(proto: onnx.NodeProto, name: str, default: int, n: int) -> list[in
 
 
 def check_runs(runs: int, of: onnx.GraphProto, known: bool = True) -> None:
-    """Raises ValueError where so many runs are too many; known: whether they are all."""
+    """Raises ValueError if there are too many runs; known: True if these are all."""
     most = min(MOST_RUNS, MOST_NODES // max(1, len(of.node)))
     if runs > most:
         count = f"{runs:,}" if known else f"more than {most:,}"
@@ -154,7 +154,7 @@ def check_runs(runs: int, of: onnx.GraphProto, known: bool = True) -> None:
 def one_run(
     of: onnx.GraphProto, given: Sequence[str], k: int, fresh: Fresh
 ) -> tuple[list[onnx.NodeProto], list[onnx.TensorProto], list[str]]:
-    """Nodes, constants and output names of run k, all names its own; given: what the body's inputs are called outside."""
+    """Nodes, constants and output names of run k, all names its own; given: outer names of the body's inputs."""
     names = dict(zip((i.name for i in of.input), given, strict=False))
     constants, nodes = _renamed(of, names, k, fresh)
     return nodes, constants, [names.get(o.name, o.name) for o in of.output]
@@ -163,7 +163,7 @@ def one_run(
 def _renamed(
     graph: onnx.GraphProto, names: dict[str, str], k: int, fresh: Fresh
 ) -> tuple[list[onnx.TensorProto], list[onnx.NodeProto]]:
-    """Constants and nodes of a graph under other names, which `names` is told."""
+    """Constants and nodes of a graph under new names, which are added to `names`."""
     constants = []
     for init in graph.initializer:
         names[init.name] = fresh(f"{init.name}.{k}")
@@ -193,7 +193,7 @@ def _rename_ends(node: onnx.NodeProto, names: Mapping[str, str]) -> None:
 
 
 def _rename_inside(graph: onnx.GraphProto, names: dict[str, str], k: int, fresh: Fresh) -> None:
-    """A branch or a body inside of a body, in place: what it reads and what it makes."""
+    """Renames all values of a branch or a body inside of a body, in place."""
     for i in graph.input:
         names[i.name] = i.name = fresh(f"{i.name}.{k}")
     constants, nodes = _renamed(graph, names, k, fresh)

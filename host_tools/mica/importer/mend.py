@@ -1,4 +1,4 @@
-"""What ONNX's checker refuses and ONNX Runtime loads: small omissions of tools and of people who edit graphs."""
+"""Repairs files that ONNX Runtime loads but ONNX's checker refuses: tools and editors of graphs omit small things."""
 
 import onnx
 from onnx import helper
@@ -8,10 +8,10 @@ CONSTANTS_ARE_INPUTS = 3  # up to this version of the IR a graph lists its initi
 
 
 def mend(model: onnx.ModelProto) -> bool:
-    """Changes `model` in place; whether there was anything to change.
+    """Changes `model` in place. Returns True if there was anything to change.
 
-    A tensor is written out as a further output by its name alone, without a type; value_info without a type says nothing;
-    and files of IR version 3 leave initialisers out of the inputs.
+    Some tools add an output with a name and no type, or value_info without a type, which says nothing. In some files of
+    IR version 3 initialisers are missing among the inputs.
     """
     g = model.graph
     untyped = [o for o in g.output if not o.HasField("type")]

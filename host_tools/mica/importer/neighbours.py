@@ -96,7 +96,7 @@ def _measured(g: _Graph, name: str) -> tuple[str, np.ndarray, int, bool] | None:
 
 
 def _weighted(g: _Graph, values: str, squares: bool, rooted: bool) -> tuple[str, int] | None:
-    """(what the terms are multiplied by, '' for nothing; its kind of weights), None where it is no kind that is known."""
+    """(factor of the terms, '' if there is none; its kind of weights), None if the kind is not known."""
     if values in g.outputs:
         return None
     n: onnx.NodeProto | None = next(iter(g.readers.get(values, [])), None)
@@ -157,7 +157,7 @@ def _found(g: _Graph, top: onnx.NodeProto) -> list[Found]:
 
 
 def _mean(g: _Graph, at: str, factors: str) -> str | None:
-    """What a mean of the values is called, or their weighted sum divided by that of the weights."""
+    """Name of the mean of the values `at`, weighted by `factors` if that is not ""; None if nothing computes it."""
     found = g.readers.get(at, [])
     if len(found) != 1:
         return None
@@ -173,7 +173,7 @@ def _mean(g: _Graph, at: str, factors: str) -> str | None:
 
 
 def _shares(g: _Graph, at: str, factors: str) -> tuple[list[object], list[str]] | None:
-    """The classes in order, and what their sums, and the sums' shares of all, are called."""
+    """The classes in order, and the names of their sums and of the sums' shares of all."""
     of: dict[str, object] = {}
     joined: onnx.NodeProto | None = None
     for n in g.readers.get(at, []):
@@ -199,7 +199,7 @@ def _shares(g: _Graph, at: str, factors: str) -> tuple[list[object], list[str]] 
 
 
 def find(graph: onnx.GraphProto) -> tuple[dict[str, Found], set[int]]:
-    """(what is found by the value that it makes, numbers of the nodes that nobody needs any more)."""
+    """(results by the value that they make, numbers of the nodes that are no longer needed)."""
     tops = [n for n in graph.node if n.op_type == "TopK" and not n.domain]
     if not tops:
         return {}, set()

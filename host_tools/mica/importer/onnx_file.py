@@ -1,9 +1,9 @@
 """Reads an ONNX file into a Graph whose shapes are all known and whose constants are all folded.
 
-Nodes are taken in the file's order (ONNX demands that it is topological). A node whose inputs are all constant is
-evaluated on the spot by ONNX's own reference evaluator, and `Shape` of a known shape is a constant, so the shape
-arithmetic that exporters leave behind never enters the graph. Every other node gets its output shapes from ONNX's
-shape inference, one node at a time with the constants at hand, which also resolves what whole-model inference cannot.
+Nodes are read in the file's order (ONNX demands that it is topological). ONNX's own reference evaluator computes a
+node at once if all its inputs are constant; `Shape` of a known shape is a constant, too. So the shape arithmetic that
+exporters leave behind never enters the graph. Every other node gets its output shapes from ONNX's shape inference, one
+node at a time. As constants are known by then, this also finds shapes that inference over the whole model does not.
 
 Nodes keep their ONNX operator names and semantics (NCHW, attributes as in ONNX with defaults left out); the passes
 turn them into the core operators.
@@ -82,7 +82,7 @@ def import_proto(
     custom: CustomOps = NO_CUSTOM,
     front_end: bool = False,
 ) -> Graph:
-    """The graph of a model that has been read and checked; path: what errors call it."""
+    """The graph of a model that has been read and checked; path: its name in errors."""
     return _Importer(path, model, opset, shapes or {}, custom, front_end).run()
 
 

@@ -1,4 +1,4 @@
-"""Real numbers of any width are float32 in the graph: the quantiser rounds them to 8 bits, whatever they were.
+"""Real numbers of any width are float32 in the graph: the quantiser rounds them to 8 bits in any case.
 
 constant, input, attribute of float16, bfloat16, float64    =>   the same of float32
 y = Cast(x, to=float16), ConstantOfShape ...                =>   y = Cast(x, to=float32), ConstantOfShape ...

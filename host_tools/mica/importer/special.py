@@ -29,7 +29,7 @@ def _dynamic_quantize(state: ImportState, proto: onnx.NodeProto) -> onnx.NodePro
 
 
 def _concat(state: ImportState, proto: onnx.NodeProto) -> onnx.NodeProto:
-    """Nothing comes of what is empty."""
+    """Drops the empty inputs of a Concat, which add no elements."""
     full = [i for i in proto.input if 0 not in state.shape(i)]
     if not full or len(full) == len(proto.input):
         return proto

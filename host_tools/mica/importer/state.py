@@ -13,7 +13,7 @@ from mica.ir.graph import Graph, Node, Value
 
 
 class ImportState:
-    """What the parts of the importer read and add to. used: names of the file's values; file_bytes: how large the file is."""
+    """State that the importer's files share. used: names of the file's values; file_bytes: the file's size."""
 
     def __init__(self, name: str, opset: int, ir_version: int, used: Iterable[str], file_bytes: int) -> None:
         self.graph = Graph(name)
@@ -69,7 +69,7 @@ class ImportState:
         return out
 
     def is_input(self, x: str) -> bool:
-        """Whether a value is an input of the model, but for constants that scale it or stand in for what is missing."""
+        """True if a value is an input of the model, or an input that constants scale, shift, pick from or impute."""
         g = self.graph
         producers = g.producers()
         while (node := producers.get(x)) is not None and node.op in ("Add", "Div", "Gather", "Imputer", "Mul", "Sub"):
@@ -83,5 +83,5 @@ class ImportState:
 
 
 def _each_once(places: np.ndarray | None, axis: int) -> bool:
-    """Whether a Gather picks features of a row, none of them twice: `passes/picked_features.py`."""
+    """True if a Gather picks features of a row, none of them twice: `passes/picked_features.py`."""
     return places is not None and places.ndim == 1 and axis in (-1, 1) and len(np.unique(places)) == len(places)

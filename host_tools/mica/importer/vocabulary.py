@@ -86,7 +86,7 @@ def _checked(pieces: Sequence[bytes]) -> tuple[bytes, ...]:
 
 
 def _bytes(text: str) -> bytes:
-    """UTF-8; half of a pair, which has none, as it would be."""
+    """UTF-8. Half of a surrogate pair, which has no UTF-8, is encoded as if it were a character."""
     return text.encode(errors="surrogatepass")
 
 
@@ -133,7 +133,7 @@ def _tokenizer(data: Mapping[str, Any]) -> Tokens:
 
 
 def _before(data: Mapping[str, Any]) -> tuple[int, bool]:
-    """What is done to text first: flags, and whether pieces are written in GPT-2's letters for bytes."""
+    """Flags for the changes that text gets first, and True if pieces are written in GPT-2's letters for bytes."""
     flags, byte_level = 0, False
     for part in _parts(data.get("normalizer"), "normalizers"):
         if part["type"] == "Prepend" and part["prepend"] in (_UNDERLINE, " "):

@@ -34,7 +34,7 @@ def put(g: Graph, f: AxisFeatures, name: str, samples: str) -> Graph:
 
 
 def _scalers(g: Graph, features: str, factor: np.ndarray, shift: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Takes scalers of each feature out of what follows, behind any Reshapes: factor and shift, float64 [n], with them."""
+    """Removes scalers of each feature that follow, behind any Reshapes. Returns their factor and shift, float64 [n]."""
     here = features
     while len(readers := g.consumers().get(here, [])) == 1 and here not in g.outputs and g.value(here).quant is None:
         (node,) = readers
@@ -49,7 +49,7 @@ def _scalers(g: Graph, features: str, factor: np.ndarray, shift: np.ndarray) -> 
 
 
 def _is_scaler(g: Graph, node: Node, n: int) -> bool:
-    """Whether it multiplies each of n features with a factor of its own, more than 0, and adds a number."""
+    """True if a node multiplies each of n features by a factor of its own, above 0, and adds a number."""
     if node.op != "DepthwiseConv2d" or not all(g.is_const(i) for i in node.inputs[1:]):
         return False
     w, x = np.asarray(g.data(node.inputs[1])), g.value(node.inputs[0])

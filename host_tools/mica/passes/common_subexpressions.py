@@ -39,7 +39,7 @@ def run(g: Graph) -> Graph:
 
 
 def _digest(a: np.ndarray) -> bytes:
-    """What stands for an array's content: its bytes, or a hash of them where keeping those would double the model."""
+    """Key of an array's content: its bytes, or their hash if they are many, which saves memory."""
     if a.nbytes <= 64:
         return a.tobytes()
     return hashlib.blake2b(np.ascontiguousarray(a).view(np.uint8).data, digest_size=32).digest()

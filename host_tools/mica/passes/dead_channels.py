@@ -1,4 +1,4 @@
-"""Channels that are always the same, or that nobody looks at, are left out.
+"""Leaves out channels that are constant, and channels that nothing reads.
 
 y = Conv2d(x, w, b); row c of w is zero                     =>   y without channel c; every w[:, c] below goes, and the
 z = Conv2d(relu(y), v, a)                                        bias there gets relu(b[c]) times its sum
@@ -9,8 +9,8 @@ Training leaves such channels behind: a channel that a Relu has silenced loses i
 convolutions, sums of two activations ...) tie the channels of several tensors together: a channel goes from all of
 them or from none. Where a convolution pads, only a constant of zero can be left out: elsewhere its border differs.
 
-What is left may show further channels to be constant, so this goes on until nothing changes. Models that came
-quantised keep their channels, for their integers are theirs.
+Once a channel is gone, further channels may be constant, so the pass repeats until nothing changes. Models that were
+quantised before the import keep all channels, because their integers stay as they are.
 """
 
 from collections.abc import Iterable, Mapping
@@ -140,7 +140,7 @@ def _clamp(node: Node, v: np.ndarray) -> np.ndarray:
 
 
 def _nothing(g: Graph, weights: str, axis: int) -> np.ndarray:
-    """Which channels of one axis of a constant are all zero, or as good as: bool [size of the axis]."""
+    """Channels of one axis of a constant that are all zero, or nearly: bool [size of the axis]."""
     w = np.abs(np.asarray(g.data(weights), np.float64))
     largest = np.moveaxis(w, axis, 0).reshape(w.shape[axis], -1).max(axis=1, initial=0.0)
     return np.asarray(largest <= max(NOTHING * largest.max(initial=0.0), NOTHING_AT_ALL))

@@ -20,7 +20,7 @@ def run(g: Graph) -> Graph:
 
 
 def _fits(g: Graph, node: Node) -> bool:
-    """Whether a product can become a FullyConnected: data times a constant matrix, plus a constant row."""
+    """True if a product can become a FullyConnected: data times a constant matrix, plus a constant row."""
     x, b = node.inputs[:2]
     if g.is_const(x) or not g.is_const(b) or len(g.value(b).shape) != 2 or len(g.value(x).shape) < 2:
         return False

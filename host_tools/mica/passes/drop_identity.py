@@ -29,7 +29,7 @@ def run(g: Graph) -> Graph:
 
 
 def _same_number(g: Graph, node: Node) -> bool:
-    """Whether a Cast leaves the number what it is: to a float, and from a truth or an integer to a wide integer."""
+    """True if a Cast does not change the number: to a float, or from a truth or an integer to a wide integer."""
     to = node.attrs.get("to")
     if to in FLOAT_TYPES:
         return True
@@ -37,7 +37,7 @@ def _same_number(g: Graph, node: Node) -> bool:
 
 
 def _counts(g: Graph, node: Node) -> bool:
-    """Whether it reads an ArgMax, if under another shape: its results are whole numbers of their own accord."""
+    """True if a node reads the result of an ArgMax, reshaped or not: such results are already whole numbers."""
     producers = g.producers()
     maker = producers.get(node.inputs[0])
     while maker is not None and maker.op in ("Identity", "Reshape", "Squeeze", "Unsqueeze", "Flatten", "Cast"):
@@ -46,7 +46,7 @@ def _counts(g: Graph, node: Node) -> bool:
 
 
 def _training(g: Graph, node: Node) -> bool:
-    """Whether a Dropout is at work: by its third input, which exists from opset 12."""
+    """True if a Dropout drops values, as its third input says (from opset 12 on)."""
     if len(node.inputs) < 3 or not node.inputs[2]:
         return False
     mode = g.data(node.inputs[2])
@@ -54,7 +54,7 @@ def _training(g: Graph, node: Node) -> bool:
 
 
 def bypass(g: Graph, node: Node) -> None:
-    """Takes out a node whose first output is its first input. Outputs of the graph keep their names."""
+    """Removes a node whose first output is its first input. Outputs of the graph keep their names."""
     x, y = node.inputs[0], node.outputs[0]
     if y not in g.outputs:
         g.replace_uses(y, x)

@@ -43,7 +43,7 @@ def run(g: Graph) -> Graph:
 
 
 def _is_row(g: Graph, name: str) -> bool:
-    """Whether a value is an input of the model with nothing but features, and free to be float32."""
+    """True if a value is an input of the model that is one row of features and may be float32."""
     v = g.value(name)
     return g.is_given(name) and v.quant is None and len(v.shape) in (1, 2) and v.size == v.shape[-1] > 1
 

@@ -60,7 +60,7 @@ def run(g: Graph) -> Graph:
 
 
 def _is_index(g: Graph, node: Node, x: str) -> bool:
-    """Whether a node reads `x` as a row number, and as nothing else."""
+    """True if a node reads `x` as a row number only."""
     at = next((k for k, i in enumerate(node.inputs) if i == x), -1)
     if node.inputs.count(x) != 1:
         return False
@@ -68,7 +68,7 @@ def _is_index(g: Graph, node: Node, x: str) -> bool:
 
 
 def whole_number(g: Graph, x: str, producers: Mapping[str, Node], copies: Collection[str] = ()) -> str | None:
-    """The input of whole numbers that a value is under another name, or through operators of `copies`; None where it is none."""
+    """The input of whole numbers that a value repeats, through renaming operators, Casts or `copies`; else None."""
     while x not in g.inputs:
         node = producers.get(x)
         renamed = node is not None and (node.op in RENAMES or node.op in copies)

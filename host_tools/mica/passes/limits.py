@@ -1,4 +1,4 @@
-"""What a .mica file can hold, whatever the numbers: a check that changes nothing."""
+"""Checks that a .mica file can hold the graph's shapes and sizes. Changes nothing."""
 
 from mica.format import schema
 from mica.ir.graph import Graph, Node, Value

@@ -1,12 +1,12 @@
-"""What a mask leaves out before a Softmax is left out by its own operator, whatever number stood for infinity.
+"""Masks in front of a Softmax become an operator of their own, with any number that stands for infinity.
 
 y = Add(x, constant of 0 and -inf)                       =>   y = Mask(x, constant of 0 and 1)
 y = Where(c, -inf, x), Where(c, x, -inf)                 =>   y = Mask(x, c), Mask(x, Not(c))
 y = Add(x, Mul(m, -3.4e38)), Add(x, Where(c, -inf, 0))   =>   y = Mask(x, Less(Mul(m, ...), ...)), Mask(x, c)
 
-for x that only a Softmax reads, directly or through operators that move elements. Any constant of -1000 or below counts, or
--65504, or -1e9: in int8 they would leave no steps for the scores. Mask gives what is left out the smallest value that y
-has, far enough below each row's largest that the Softmax makes it 0; so the scores keep the range.
+for x that only a Softmax reads, directly or through operators that move elements. Any constant of -1000 or below
+counts, such as -65504 or -1e9: with it in the range, int8 would have no steps for the scores. Mask sets masked elements
+to the smallest value that y has. That is far enough below each row's largest that the Softmax makes them 0.
 """
 
 from collections.abc import Mapping, Sequence
@@ -68,7 +68,7 @@ def _softmax_axis(g: Graph, name: str, readers: Sequence[Node], behind: Mapping[
 
 
 def _masked(g: Graph, node: Node, axis: int) -> bool:
-    """Rewrites a node that masks. Whether it is one."""
+    """Rewrites a node if it is a mask. Returns True if it is."""
     if node.op == "Where":
         condition, a, b = node.inputs
         if g.is_const(a) == g.is_const(b):

@@ -1,4 +1,4 @@
-"""Naive Bayes, as scikit-learn's exporter spells it: one matrix product, and what all classes have in common is taken off.
+"""Naive Bayes of scikit-learn's exporter becomes one matrix product, less the mean of the classes.
 
 a * ReduceSum((Reshape(x) - theta) ** 2 / sigma) + c       =>   Gemm(Concat(z, z * z / 2 - 4)), z = (x - mean) / deviation
 y = Add(MatMul(x, w), b)                                   =>   likewise with w and b less their mean over the classes
@@ -25,7 +25,7 @@ def run(g: Graph) -> Graph:
 
 
 def _centre(g: Graph, y: str) -> None:
-    """Takes the classes' mean off the product that y is, with what is added to it."""
+    """Subtracts the mean of the classes from the weights and addends of the product y."""
     producers, consumers = g.producers(), g.consumers()
     node_behind: Node | None = None
     found: list[tuple[Node, int]] = []  # nodes, and which input is a constant of one number a class
@@ -127,7 +127,7 @@ def _rewrite(g: Graph, node: Node) -> None:
 
 
 def _shares(g: Graph, y: str) -> bool:
-    """Whether all that reads y looks only at differences between classes; what says that in pieces becomes a Softmax."""
+    """Returns True if the readers of y depend only on differences between classes. Puts in Softmax for its pieces."""
     consumers, producers = g.consumers(), g.producers()
     readers = consumers.get(y, [])
     sums = {o for r in readers if r.op == "ReduceLogSumExp" for o in r.outputs}

@@ -1,10 +1,10 @@
-"""What only looks at one part of a Concat takes it from there.
+"""A node that reads only one piece of a Concat reads that piece directly.
 
 Remap(Concat(a, b, c)), inside b along the axis    =>   Remap(b), nothing where that is the whole of b
 x = Reshape(Concat(a, b)); Remap(x), Remap(x)      =>   Reshape(a), Reshape(b), where all who read x pick pieces of it
 
-Exporters write the last states of all layers and directions of a recurrent network as one tensor and pick the last. Detectors join
-boxes and classes of each level, then the levels, and split boxes from classes again (Ultralytics' Detect); apart, each keeps its scale.
+Exporters write the last states of a recurrent network's layers as one tensor and pick the last. Detectors join boxes
+and classes of each level, then the levels, and split them again (Ultralytics' Detect); apart, each keeps its scale.
 """
 
 import numpy as np

@@ -1,4 +1,4 @@
-"""Features that are picked from a row of the model's input and then scaled are scaled first, or read where they are.
+"""Features that the model picks from its input and then scales are scaled first, or are read from the input itself.
 
 Mul(Sub(Gather(x, places), mean), scale)       =>   Gather(Mul(Sub(x, means), scales), places)
 Concat(Sub(Gather(x, a), m), Gather(x, b))     =>   Gather(Sub(x, means), places)
@@ -65,7 +65,7 @@ def _whole(g: Graph, name: str) -> View | None:
 
 
 def _picks(g: Graph, view: View, op: str) -> bool:
-    """Whether it is more than scalers in front of all features, and each is picked once."""
+    """True if a view picks each feature at most once and a reader with `op` gains by reading x itself."""
     n = g.value(view.x).shape[-1]
     if not view.picked or len(np.unique(view.place)) < len(view.place) or (view.whole and op != "TreeEnsemble"):
         return False
@@ -73,7 +73,7 @@ def _picks(g: Graph, view: View, op: str) -> bool:
 
 
 def _through(g: Graph, node: Node, views: dict[str, View]) -> View | None:
-    """What a node makes of a view, where that is a view."""
+    """A node's output as a view, if its input is one and the operator keeps it one; else None."""
     if len(node.outputs) != 1 or not node.inputs:
         return None
     if node.op == "Concat":
@@ -178,7 +178,7 @@ def _read(g: Graph, node: Node, name: str, view: View) -> None:
 
 
 def _cut(t: np.ndarray) -> np.ndarray:
-    """What x is to be at most where x cut towards 0 is to be at most t."""
+    """Thresholds of x: x is at most the result exactly if x, cut towards 0, is at most t."""
     whole = np.floor(t)
     below = np.nextafter((whole + 1).astype(np.float32), np.float32(-np.inf)).astype(np.float64)
     return np.where(t >= 0, below, whole)

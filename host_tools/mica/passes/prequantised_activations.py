@@ -7,7 +7,7 @@
     Unary(x, quantise), x with another      =>   stays: a table from integers to integers, behind a selection or another such
     Unary(x, clip), x with a quant          =>   its output has that of x, unless the model says another
 
-A value that is rounded in several ways takes the finest; the others become tables behind it.
+A value that is rounded to several scales takes the finest; the others become tables behind it.
 """
 
 from mica.ir.graph import Graph, Node, Quant
@@ -28,7 +28,7 @@ def run(g: Graph) -> Graph:
 
 
 def _step(g: Graph) -> bool:
-    """Rounds exactly one rounding; False when none is left that can be."""
+    """Merges one rounding into the value that it rounds; False if none is left."""
     producers, consumers = g.producers(), g.consumers()
     for node in g.nodes:
         if not is_quantise(node):
@@ -51,13 +51,13 @@ def _step(g: Graph) -> bool:
 
 
 def _selects(node: Node) -> bool:
-    """Its kernel has one scale for inputs and output."""
+    """True if the node's kernel has one scale for inputs and output."""
     op = CORE_BY_NAME[node.op]
     return op.keeps_quant or op.joins
 
 
 def _of_selection(g: Graph, x: str, producers: dict[str, Node]) -> Quant | None:
-    """What x, selected from one tensor, has from it."""
+    """Scale and zero point of the tensor that x is selected from, else None."""
     while g.value(x).quant is None:
         node = producers.get(x)
         if node is None or not _selects(node):
@@ -70,7 +70,7 @@ def _of_selection(g: Graph, x: str, producers: dict[str, Node]) -> Quant | None:
 
 
 def _above(g: Graph, selection: Node, name: str) -> None:
-    """What a selection selects from is rounded as its output is to be."""
+    """Rounds the inputs of a selection with the scale and zero point of its output."""
     quant = g.value(selection.outputs[0]).quant
     assert quant is not None
     for k, x in enumerate(selection.inputs):

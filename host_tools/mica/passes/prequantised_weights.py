@@ -1,4 +1,4 @@
-"""Weights that came as integers keep them: the product remembers what one step of each output channel is worth.
+"""Weights that the file has as integers keep these: the product remembers the scale of each output channel.
 
     Conv(x, w with a weight scale, b)   =>   Conv(x, w, b) {weight_steps [Cout]}; likewise ConvTranspose, Gemm and MatMul
     channels that int8 does not hold    =>   with a step of their own, larger by as much as it takes: uint8 less a zero point
@@ -59,7 +59,7 @@ def _keep(g: Graph, node: Node, producers: dict[str, Node]) -> None:
 
 
 def _by_channel(node: Node, w: np.ndarray, axis: int) -> np.ndarray:
-    """What belongs to each output channel, [Cout, n]."""
+    """Weights by output channel, [Cout, n]."""
     rows = transposed_rows(w, node.attrs.get("group", 1)) if node.op == "ConvTranspose" else np.moveaxis(w, axis, 0)
     return rows.reshape(rows.shape[0], -1)
 

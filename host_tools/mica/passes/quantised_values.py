@@ -27,9 +27,9 @@ INTEGER_PRODUCTS = {"ConvInteger": "Conv", "MatMulInteger": "MatMul"}
 
 @dataclass(frozen=True)
 class View:
-    """How integers of the file relate to the real numbers in the graph: real = scale * (integer - zero_point).
+    """Relation of the file's integers to the real numbers in the graph: real = scale * (integer - zero_point).
 
-    dtype is the integers' type; "real" after dynamic quantisation, where they are no integers here.
+    dtype is the integers' type; "real" after dynamic quantisation, because the graph then has real numbers.
     """
 
     scale: float
@@ -257,7 +257,7 @@ class _Rewriter:
         view = next(iter(views))
         if node.op in JOINT_MOVES:
             if len(views) > 1 or not all(i in self.views for i in node.inputs):
-                raise ValueError("it joins integers of different scales or zero points")
+                raise ValueError("it combines integers of different scales or zero points")
         elif node.op == "Pad":
             self._real_constants(node, (2,), view, default=0)
         elif node.op == "Clip":

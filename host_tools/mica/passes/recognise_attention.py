@@ -46,7 +46,7 @@ def _open(node: Node) -> bool:
 
 
 def _length(g: Graph, producers: dict[str, Node], mask: str, rows: int) -> tuple[str, int] | None:
-    """What a mask [.., rows] is looked up by, if its row n leaves out all places from n + 0 or n + 1 on, and which; else None."""
+    """(index of the row, k) if row n of a mask [.., rows] leaves out places from n + k on (k 0 or 1), else None."""
     while (node := producers.get(mask)) is not None and node.op == "Reshape":
         mask = node.inputs[0]
     if node is None or node.op != "Embedding" or g.value(node.inputs[0]).size != 1:

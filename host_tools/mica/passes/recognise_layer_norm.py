@@ -19,9 +19,9 @@ from mica.ir.graph import Graph, Node
 
 @dataclass
 class _Spread:
-    """What a value is: gamma / sqrt(mean of squares of `base` + epsilon), along the last axes from `axis` on.
+    """A value that is gamma / sqrt(mean of squares of `base` + epsilon), along the last axes from `axis` on.
 
-    Or the same of the variance of `whole`, where that was computed as mean of squares less square of mean.
+    Or gamma / sqrt(variance of `whole` + epsilon), the variance computed as mean of squares less square of mean.
     """
 
     base: str

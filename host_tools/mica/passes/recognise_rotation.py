@@ -54,7 +54,7 @@ def _rotation(g: Graph, producers: dict[str, Node], node: Node) -> tuple[str, st
 
 
 def _halves(g: Graph, producers: dict[str, Node], a: str, b: str, shape: Shape) -> str | None:
-    """What a and b are the first and the second half of, along the last axis."""
+    """The value of this shape whose first and second half along the last axis are a and b; None if there is none."""
     nodes = [producers.get(i) for i in (a, b)]
     half = shape[-1] // 2
     for node, begin in zip(nodes, (0, half), strict=True):

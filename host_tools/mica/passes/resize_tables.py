@@ -1,4 +1,4 @@
-"""What Resize reads for each output along one axis, as ONNX defines it: positions, indices and weights."""
+"""Positions, indices and weights that Resize reads for each output along one axis, as ONNX defines them."""
 
 import math
 from collections.abc import Callable
@@ -20,7 +20,7 @@ class Axis:
     roi: tuple[float, float] = (0.0, 1.0)
 
     def positions(self) -> Array:
-        """Where in x, counted in its elements, each output lies. Raises ValueError for what is not supported."""
+        """Positions of the outputs in x, in elements of x. Raises ValueError for a mode that is not supported."""
         y = np.arange(self.n_out, dtype=np.float64)
         wide = self.scale * self.n_in
         mode = self.coordinates

@@ -2,7 +2,7 @@
 
 window():  x [.., T, ..] -> ...      becomes      x' [.., N, ..], s [.., T-N, ..]: x = Concat(s, x'); s' = x[N:]
 
-with s and s' paired. So the board is given N new rows a run, and keeps the T-N before them.
+s and s' are a state pair. So each run gets N new rows, and the board keeps the T-N rows before them.
 """
 
 from collections.abc import Sequence
@@ -25,7 +25,7 @@ class Window:
 
 
 def window(g: Graph, w: Window) -> tuple[str, str]:
-    """Rewrites the graph, as it was imported; returns the pair. Raises MicaError."""
+    """Rewrites the graph, as it was imported; returns the state pair. Raises MicaError."""
     what = f"--window {w.name}={w.rows}"
     if w.name not in g.inputs:
         raise MicaError(f"{what}: the model has no input '{w.name}'", todo=f"its inputs are {', '.join(g.inputs)}")
@@ -60,7 +60,7 @@ def window(g: Graph, w: Window) -> tuple[str, str]:
 
 
 def check(g: Graph, pairs: Sequence[tuple[str, str]]) -> None:
-    """Refuses pairs that name what the imported graph has not, or join unlike shapes. Raises MicaError."""
+    """Raises MicaError for state pairs with names that the graph does not have, or with unlike shapes."""
     for source, result in pairs:
         for role, name, names in (("input", source, g.inputs), ("output", result, g.outputs)):
             if name not in names:

@@ -1,4 +1,4 @@
-"""Which parts of a network compute in int16: those whose operators have kernels for it. The others compute in int8.
+"""Layers compute in int16 if the model's file has int16 and their operators have kernels for it; others in int8.
 
     Op(x int16) with a kernel of int16, y int16    =>   stays
     Op(x int16) that moves elements, y int16       =>   stays where what makes x stays, and something that reads y
@@ -8,7 +8,7 @@
     its y int16                                    =>   int8, likewise; Graph.coarser has its name
     an input int16 that only such operators read   =>   int8
 
-What is int16 was int16 in the model's file. Where an output is not negative, as behind a Relu, its int8 begin with 0.
+If an output is not negative, as behind a Relu, its int8 begin with 0.
 """
 
 import math
@@ -50,13 +50,13 @@ def run(g: Graph) -> Graph:
 
 
 def is_wide(g: Graph, name: str) -> bool:
-    """Whether an activation is int16."""
+    """True if an activation is int16."""
     quant = g.value(name).quant if name else None
     return quant is not None and quant.bits == 16
 
 
 def _hand_on(g: Graph) -> None:
-    """What a selection makes has the scale of what it selects from, or joins where that is one."""
+    """Gives the output of an operator that moves elements its inputs' scale, if these are int16 and have the same."""
     for node in g.nodes:
         y, op = g.value(node.outputs[0]), CORE_BY_NAME[node.op]
         if y.quant is None and (op.keeps_quant or (op.joins and node.op in MOVES)):
@@ -66,7 +66,7 @@ def _hand_on(g: Graph) -> None:
 
 
 def _kept(g: Graph) -> set[int]:
-    """The nodes that have a kernel for what they read and make, by identity."""
+    """The nodes, by identity, that have a kernel for the types of their inputs and outputs."""
     kept = [n for n in g.nodes if _stays(g, n)]
     while idle := _idle(g, kept):
         kept = [n for n in kept if id(n) not in idle]
@@ -98,7 +98,7 @@ def _has_kernel(g: Graph, node: Node) -> bool:
 
 
 def _is_condition(node: Node, k: int) -> bool:
-    """Whether a node's input k is 0 or 1, int8 for all that read it."""
+    """True if a node's input k is a condition: 0 or 1, and int8 for all its readers."""
     return node.op == "Where" and k == 0
 
 
@@ -113,7 +113,7 @@ def _product(g: Graph, node: Node) -> bool:
 
 
 def _sums_fit(quant: Quant | None, w: np.ndarray, b: np.ndarray, steps: np.ndarray | None) -> bool:
-    """Whether 32 bits hold a bias [Cout] in steps of weights [Cout, ...] and of what they are multiplied with."""
+    """True if 32 bits hold a bias [Cout] in units of the scale of x (quant) times the scale of weights [Cout, ...]."""
     assert quant is not None
     scale = quant.scale if quant.bits == 16 else quant.scale / 128
     rows = np.abs(w.reshape(w.shape[0], -1)).max(axis=1).astype(np.float64)
@@ -138,7 +138,7 @@ def turned_pads(node: Node, weights: tuple[int, ...]) -> tuple[int, int]:
 
 
 def along(g: Graph, node: Node) -> tuple[int, int, int]:
-    """What a reduction reads as three dimensions: those before its axes, the axes, those behind them."""
+    """Shape of a reduction's input as three dimensions: those before its axes, the axes, those behind them."""
     shape, axis, n = g.value(node.inputs[0]).shape, node.attrs["axis"], node.attrs["axes"]
     return math.prod(shape[:axis]), math.prod(shape[axis : axis + n]), math.prod(shape[axis + n :])
 
@@ -200,7 +200,7 @@ CHECKS = {
 
 
 def _narrow_inputs(g: Graph, kept: set[int]) -> None:
-    """Inputs of the model that nobody reads as int16. Of a state, what makes it is named."""
+    """Inputs of the model that nothing reads as int16. Of a state, the output is named, too."""
     consumers, states = g.consumers(), {source for source, _ in g.states}
     for name in g.inputs:
         if is_wide(g, name) and not any(id(n) in kept for n in consumers.get(name, ())):
@@ -257,13 +257,13 @@ def _narrow(g: Graph, node: Node) -> None:
 
 
 def _from_not_negative(g: Graph, name: str) -> bool:
-    """Whether what makes a value makes no negative numbers, through elements that are moved."""
+    """True if the node that computes a value's elements gives no negative numbers."""
     node = g.producers().get(name)
     return node is not None and _not_negative(_source(g, node))
 
 
 def _source(g: Graph, node: Node) -> Node:
-    """What computes the elements that a node moves."""
+    """The node that computes the elements that a node moves."""
     producers = g.producers()
     while CORE_BY_NAME[node.op].keeps_quant and (above := producers.get(node.inputs[0])) is not None:
         if is_quantise(above):

@@ -10,7 +10,7 @@ MOST_CHANGES = 2
 
 
 def makes_truth(g: Graph, node: Node) -> bool:
-    """Whether a node reads int16 and gives 0 and 1, which are int8."""
+    """True if a node reads int16 and gives 0 and 1, which are int8."""
     x, y = g.value(node.inputs[0]), g.value(node.outputs[0])
     if node.op == "Greater":
         return any(q is not None and q.bits == 16 for q in (g.value(i).quant for i in node.inputs))
@@ -20,7 +20,7 @@ def makes_truth(g: Graph, node: Node) -> bool:
 
 
 def changes(node: Node, x: Quant) -> tuple[bool, list[int]] | None:
-    """(whether it holds for the least int16, the integers from which on that is the other way round)."""
+    """(True if it holds for the least int16, the integers from which on the result is the other one)."""
     real = np.asarray(x.levels(), np.float32)  # so that it equals a constant of the same integer, which is float32
     with np.errstate(all="ignore"):
         values = np.asarray(unary.apply(node.attrs["function"], real, node.attrs["arguments"]))

@@ -1,4 +1,4 @@
-"""What scikit-learn's exporter and others write in ONNX-ML, spelled out in ONNX's own operators and in `TreeEnsemble`.
+"""Operators of ONNX-ML, as scikit-learn's exporter and others write them, in ONNX's own operators and `TreeEnsemble`.
 
 y = Scaler(x, offset, scale)              =>   y = Mul(Sub(x, offset), scale)
 y = ArrayFeatureExtractor(labels, k)      =>   y = Reshape(k): the number of the class; its name goes to the labels of the model
@@ -53,7 +53,7 @@ def _array_feature_extractor(n: Any) -> None:
 
 
 def _name_classes(n: Any, labels: Sequence[Any]) -> None:
-    """Keeps what classes are called, where that is not 0, 1, 2 ..."""
+    """Keeps the names of classes if these are not 0, 1, 2 ..."""
     if list(labels) != list(range(len(labels))):
         n.state.graph.labels = n.state.graph.labels or [_text(v) for v in labels]
 

@@ -249,7 +249,7 @@ FORMS: dict[str, Callable[[Writer], None]] = {
 
 
 def name_domain(model: onnx.ModelProto) -> bool:
-    """Gives operators that ONNX Runtime registers in ONNX's own domain, where ONNX has none of that name, theirs. Whether there are any."""
+    """Moves ONNX Runtime's own operators out of ONNX's domain, where it registers them, too. True if there are any."""
     found = [n for n in model.graph.node if n.op_type == _SIMPLE_NORM and n.domain in ("", "ai.onnx")]
     for node in found:
         node.domain = DOMAIN

@@ -56,7 +56,7 @@ def as_onnx(path: str | Path) -> onnx.ModelProto:
 
 
 def _needed(net: Net) -> list[onnx.NodeProto]:
-    """The nodes that outputs depend on. Nothing reads what computes a shape: the file says all shapes."""
+    """The nodes that outputs depend on. Nodes that compute a shape drop out, because the file says all shapes."""
     names, found = set(net.outputs), []
     for node in reversed(net.nodes):
         if not names.isdisjoint(node.output):
@@ -128,7 +128,7 @@ def _written(path: Path, model: Model) -> Net:
 
 
 def _write(net: Net, op: Operator) -> str:
-    """Adds one operator; returns what is in the way, "" where nothing is."""
+    """Adds one operator. Returns the problem, "" if there is none."""
     where = f"operator {op.index} ({printable(op.kind)})"
     try:
         if op.kind not in OPERATORS:

@@ -139,7 +139,7 @@ class _Reader:
         return Tensor(index, name, shape, dtype, data, grid, bool(t.number(s["is_variable"], "?")))
 
     def _constant(self, where: str, index: int, dtype: str, shape: tuple[int, ...]) -> np.ndarray | None:
-        """What a buffer holds, None where it is empty: then the tensor is computed, or has no elements."""
+        """Values of a buffer; None if it is empty, because the tensor is computed or has no elements."""
         if index >= len(self.buffers):
             raise Damaged(f"{where} is in buffer {index} of {len(self.buffers)}")
         s = schema.BUFFER

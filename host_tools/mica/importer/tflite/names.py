@@ -30,7 +30,7 @@ class Names:
 
 
 def shortened(name: str) -> str:
-    """What is behind the last ';', of it the layer and the operator."""
+    """The layer and the operator, from the text behind the last ';' of a name."""
     last = clean(name.rsplit(";", 1)[-1]).removeprefix("serving_default_").removesuffix(":0").strip("/ ")
     parts = [p for p in last.split("/") if p.rstrip("0123456789") not in IDLE] or [last]
     return "/".join(parts[-2:])[-LONGEST:].strip()

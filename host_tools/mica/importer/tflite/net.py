@@ -43,7 +43,7 @@ TO_NCHW, TO_NHWC = (0, 3, 1, 2), (0, 2, 3, 1)
 
 @dataclass(frozen=True)
 class Grid8:
-    """Where a tensor's values lie: real = scale * (q - zero_point), q of dtype int8 or uint8."""
+    """Scale and zero point of a tensor: real = scale * (q - zero_point), q of dtype int8 or uint8."""
 
     scale: float
     zero_point: int
@@ -60,8 +60,8 @@ class Grid8:
 
 @dataclass
 class Variable:
-    """What an operator keeps from run to run. now: its real numbers at this place of the graph, "" before the first
-    read or assignment. behind: the name for what it is after the run, "" where nothing reads what it was before.
+    """A variable that an operator keeps from run to run. now: its real numbers at this place of the graph, "" before
+    the first read or assignment. behind: its name after the run, "" if nothing reads the value of the run before.
     """
 
     shape: tuple[int, ...]
@@ -105,7 +105,7 @@ class Net:
         return self.tensor(i).shape
 
     def name(self, i: int) -> str:
-        """What reports call tensor i, and the operator that makes it."""
+        """Name of tensor i in reports, and of the operator that makes it."""
         if i not in self.labels:
             self.labels[i] = self.names.short(self.tensor(i).name, f"t{i}")
         return self.labels[i]
@@ -193,7 +193,7 @@ class Net:
     # Rounding
 
     def grid(self, i: int, like: int | None = None, positive: bool = False) -> Grid8 | None:
-        """Where the integers of tensor i lie; None where it has none. like: the tensor whose elements it has."""
+        """Scale and zero point of tensor i in 8 bits; None if it has none. like: the tensor whose elements it has."""
         t = self.tensor(i)
         if t.grid is None or t.dtype not in ("int8", "uint8", "int16"):
             return None
@@ -207,7 +207,7 @@ class Net:
         return Grid8(float(np.float32(scale * 256)), int(saturate(np.rint(zero / 256))))
 
     def grid16(self, i: int) -> Grid8 | None:
-        """Likewise, where the integers of tensor i stay int16."""
+        """Scale of tensor i if its integers stay int16, else None."""
         t = self.tensor(i)
         if not self.wide or t.dtype != "int16" or t.grid is None or t.grid.zero_point.any():
             return None
@@ -276,7 +276,7 @@ class Net:
             self.grids[i] = grid
 
     def is_wide(self, op: Operator) -> bool:
-        """Whether an operator may have a kernel of int16 for what it reads and makes."""
+        """True if an operator may have a kernel of int16, by its kind and the types of its inputs and outputs."""
         ends = [self.tensor(i) for i in (*op.inputs, *op.outputs) if i >= 0 and self.tensor(i).data is None]
         ends += [self.tensor(i) for i in op.inputs if i >= 0 and op.kind in ("ADD", "MUL", "SUB")]
         converts = op.kind in ("QUANTIZE", "DEQUANTIZE")

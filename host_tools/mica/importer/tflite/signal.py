@@ -218,7 +218,7 @@ class _Chain:
         if before.any() or behind.any() or (len(before), len(behind)) != (low[0], bins - high[0]):
             raise ValueError("it moves bins, or puts other numbers than 0 beside them")
         if join.options is not None and join.options.integer(0, "i") not in (0, -1):
-            raise ValueError("it joins along another dimension than the bins'")
+            raise ValueError("it concatenates along another dimension than the bins'")
         return low[0], high[0]
 
     def _filters(
@@ -298,7 +298,7 @@ class _Chain:
     # Behind the logarithm
 
     def _tail(self, out: int, places: int) -> _Tail:
-        """What becomes of the logarithms: a factor and limits in integers as far as int8, or real numbers."""
+        """The operators behind the logarithm: a factor and limits in integers down to int8, or a cast to float32."""
         op = self._next(out, "CAST")
         self._ends(1)
         result = op.outputs[0]
@@ -347,7 +347,7 @@ class _Chain:
         )
 
     def _scalar(self, op: Operator, tensor: int, v: np.ndarray) -> tuple[np.ndarray, int, int]:
-        """The numbers behind an operator with a constant, and by what it multiplies and divides them."""
+        """The numbers behind an operator with a constant, and its factor and divisor."""
         ends = self._ends(2)
         other = ends[1] if ends[0] == tensor else ends[0]
         beside = self._table(other, "int32", "its other numbers")

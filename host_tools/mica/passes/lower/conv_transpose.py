@@ -46,7 +46,7 @@ def _pads_before(
     strides: list[int],
     dilations: list[int],
 ) -> list[int]:
-    """What is cropped before the first output of each spatial axis; ONNX's text leaves it to shape and auto_pad."""
+    """Rows or columns that are cropped before the first output of each spatial axis, from pads, shape and auto_pad."""
     n = len(xs)
     auto = node.attrs.get("auto_pad", "NOTSET")
     if auto not in ("SAME_UPPER", "SAME_LOWER") and "output_shape" not in node.attrs:

@@ -51,7 +51,7 @@ def _dense(g: Graph, b: Builder, x: str, matrix: np.ndarray, bias: np.ndarray | 
 
 
 def _broadcasts(shape: tuple[int, ...], to: tuple[int, ...]) -> bool:
-    """Whether ONNX's unidirectional broadcasting makes the one of the other."""
+    """True if ONNX's unidirectional broadcasting extends `shape` to `to`."""
     if len(shape) > len(to):
         return False
     return all(n in (1, m) for n, m in zip(shape[::-1], to[::-1], strict=False))

@@ -66,7 +66,7 @@ def _not(g: Graph, node: Node, b: Builder) -> None:
 
 
 def where(g: Graph, node: Node, b: Builder) -> None:
-    """Where of a condition that is computed."""
+    """Lowers `Where` if its condition is computed."""
     finite_constants(g, node)
     b.emit_to(node.outputs[0], "Where", node.inputs, CLIP)
 

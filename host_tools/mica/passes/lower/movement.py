@@ -2,12 +2,12 @@
 
 y = Slice(x), Expand, Tile                 =>   y = Remap(x): each axis reads the same axis of x, by a pattern
 y1, y2 = Split(x)                          =>   y1 = Remap(x); y2 = Remap(x)
-y = Gather(x, constant)                    =>   y = Remap(x) where the indices have a pattern, else Gather(x)
+y = Gather(x, constant)                    =>   y = Remap(x); Gather(x) if the indices have no pattern
 y = Gather(constant, x)                    =>   y = Embedding(x)
 y = Concat(a, b, c, d, e)                  =>   y = Concat(Concat(a, b, c, d), e)
 y = GatherElements(x, places)              =>   y = Pick(x, places)
 y = TensorScatter(x, rows, index)          =>   y = ScatterRows(x, rows, index)
-y = Pad(x)                                 =>   y = Pad(Remap(x)), the Remap for pads below zero
+y = Pad(x)                                 =>   y = Pad(Remap(x)); the Remap is for pads below zero
 y = DepthToSpace(x), SpaceToDepth          =>   y = Transpose(StridedCopy(Transpose(x, to NHWC)), to NCHW)
 y = GatherND(x, constant), GatherElements, ReverseSequence, Trilu, Where and ScatterND with constant conditions
                                            =>   y = StridedCopy or Gather of the flattened operands

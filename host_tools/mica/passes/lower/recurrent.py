@@ -23,7 +23,7 @@ BIAS, LENGTHS, HIDDEN, CELL, PEEPHOLES = 3, 4, 5, 6, 7
 
 @dataclass
 class _Direction:
-    """What one direction gives: hidden states [T,B,H], the last one and the last cell state [1,B,H]; '' if unused."""
+    """Outputs of one direction: hidden states [T,B,H], the last one and the last cell state [1,B,H]; '' if unused."""
 
     states: str
     hidden: str
@@ -63,7 +63,7 @@ def _constant(b: Builder, node: Node, index: int, what: str) -> np.ndarray | Non
 
 
 def _directions(node: Node) -> list[bool]:
-    """For each direction, whether it runs from the last time step to the first."""
+    """For each direction, True if it runs from the last time step to the first."""
     direction = node.attrs.get("direction", "forward")
     known = {"forward": [False], "reverse": [True], "bidirectional": [False, True]}
     if direction not in known:
@@ -155,7 +155,7 @@ def _constants(b: Builder, node: Node, k: int) -> list[np.ndarray]:
 
 
 def _steps(g: Graph, name: str, k: int) -> np.ndarray | None:
-    """What one step of each row of the weights of direction k is worth, where they came as integers."""
+    """Scales of the rows of direction k's weights, if the file has these as integers, else None."""
     value = g.value(name)
     return None if value.weight_scale is None else np.broadcast_to(value.weight_scale, value.shape)[k, :, 0]
 

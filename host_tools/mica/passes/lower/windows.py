@@ -1,4 +1,4 @@
-"""What convolutions and pools share: windows, and the way from NCHW to NHWC and back."""
+"""Helpers that convolutions and pools share: windows, and conversion from NCHW to NHWC and back."""
 
 import numpy as np
 

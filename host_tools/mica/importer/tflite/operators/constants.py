@@ -1,4 +1,4 @@
-"""What depends on shapes only: numbers that are known when a model is packed.
+"""Operators whose outputs depend on shapes only, so that they are known when a model is packed.
 
 SHAPE(x), FILL(shape, value), ZEROS_LIKE(x), BROADCAST_ARGS(a, b)   =>   a constant
 """

@@ -61,7 +61,7 @@ class Form:
 
 
 def read(operator: Operator, form: Form) -> Op:
-    """Raises Damaged where the operator has not what its form demands."""
+    """Reads an operator's options. Raises Damaged if the operator differs from its form."""
     for ends, (least, most), what in (
         (operator.inputs, form.inputs, "inputs"),
         (operator.outputs, form.outputs, "outputs"),

@@ -45,7 +45,7 @@ def _handle(net: Net, op: Op) -> None:
 
 
 def _variable(net: Net, op: Op, tensor: int) -> Variable:
-    """The variable of an operator's handle, which holds what `tensor` has room for."""
+    """The variable of an operator's handle, with the shape and type of `tensor`."""
     if op.i(0) not in net.handles:
         raise ValueError("a handle that no VAR_HANDLE makes")
     name, t = net.handles[op.i(0)], net.tensor(tensor)

@@ -1,8 +1,8 @@
 """Weights and biases of products, as the integers that the file has.
 
-int8 around zero      =>   Dequantize(the same integers); uint8 and others less their zero point, where int8 holds that
-wider than int8       =>   the channels that do not fit get a step of their own, larger by as much as it takes
-int32 bias            =>   Dequantize(bias, scale of x times scale of w), which is what the kernels take it for
+int8 around zero      =>   Dequantize(the same integers)
+uint8 and others      =>   Dequantize(integers less their zero point); channels beyond int8 get a larger scale
+int32 bias            =>   Dequantize(bias, scale of x times scale of w), as the kernels read it
 """
 
 from collections.abc import Sequence
