@@ -27,7 +27,7 @@ SCRATCH_FIXED = 64  # bytes beside what grows with the shapes: constants of a ca
 
 
 class Tensor(Protocol):
-    """What a kernel's rules need to know of a tensor."""
+    """Facts of a tensor that a kernel's rules need."""
 
     dims: Dims
     scale: float
@@ -35,7 +35,7 @@ class Tensor(Protocol):
 
 
 class Step(Protocol):
-    """What a kernel's cost may depend on, beside its tensors."""
+    """Facts of a step, beside its tensors, that a kernel's cost may depend on."""
 
     params: dict[str, int]
     blobs: dict[str, Array]

@@ -47,7 +47,10 @@ def _winograd(step: Step, xs: Tensors, y: Tensor, scratch: int) -> Cost | None:
 
 @dataclass(frozen=True)
 class _Cut:
-    """How paired outputs are cut: lanes of two columns, `rows` high, in groups of four, of which a tile is as many as fit; channels in parts."""
+    """Sizes of the pieces in which paired outputs are computed.
+
+    A lane is two columns, `rows` high. Four lanes are a group; a tile is as many groups as fit. Channels are in parts.
+    """
 
     rows: int
     in_rows: int
