@@ -46,7 +46,7 @@ class TensorRecord:
 class StepRecord:
     """One step. `params` and `blobs` go by the names in `mica.kernels`; a parameter left out is 0.
 
-    Weights are in their plain order here, whatever `layout` says they have in the file.
+    Weights are in their plain order here; `layout` is the order that they have in the file.
     """
 
     name: str
@@ -73,7 +73,7 @@ class StepRecord:
 
     @property
     def unpacking(self) -> int:
-        """Bytes of scratch that its layout takes beside what the kernel wants."""
+        """Bytes of scratch for its layout, in addition to the kernel's own."""
         weights = self.blobs.get("weights")
         return 0 if weights is None else LAYOUT_BY_CODE[self.layout].unpacking(weights[0].size)
 

@@ -64,7 +64,7 @@ class Chain:
 
 
 def chain(models: Sequence[ModelFile]) -> Chain:
-    """In the order of their numbers, whatever order they come in. Raises MicaError where they are not all parts of one model."""
+    """The pieces in the order of their numbers. Raises MicaError unless they are all pieces of one model."""
     found = [(read(m), m) for m in models]
     if len(models) == 1 and found[0][0] is None:
         m = models[0]

@@ -1,4 +1,4 @@
-"""What a model that takes pictures says of them: the metadata `picture`, and a frame as the engine is given it.
+"""Pictures as a model's input: the metadata `picture`, and a frame in the form that the engine takes.
 
 SPEC.md, "Pictures", defines both. `grey 1052688,-133169152`: the colours, and for each channel a factor and an addend, in 2**-20; byte p of
 the resized picture becomes (p * factor + addend) >> 20, limited to int8.
@@ -82,7 +82,7 @@ class Desired:
     def frame(
         self, width: int, height: int, format_: str, part: Sequence[int] | None = None, area: bool | None = None
     ) -> Frame:
-        """How a frame becomes that picture. Raises MicaError where it cannot."""
+        """The conversion of a frame into that picture. Raises MicaError if there is none."""
         if format_ not in PICTURE_FORMATS:
             raise MicaError(f"{format_!r} is no format of a frame", todo=f"expected {', '.join(PICTURE_FORMATS)}")
         if format_ == "grey" and self.colours != "grey":

@@ -165,7 +165,7 @@ FEED = 0xFFFE  # `step` of one by which the caller delivers rows of the fed inpu
 # name -> bit; none is required by version 1.0.
 # STRIPS: there is a section ORDER, and only then.
 # FED: one model input is kept by rows, and only then.
-# JOINS: some outputs are parts of an array that a reader has to join, as the metadata `joins` says (joins.py).
+# `JOINS`: some outputs are parts of one array, as the metadata `joins` says (output_groups.py).
 # TOKENS: there is a section TOKENS, and only then.
 FEATURES: dict[str, int] = {"STRIPS": 1, "JOINS": 2, "TOKENS": 4, "FED": 8}
 

@@ -29,7 +29,7 @@ def place(model: ModelFile) -> int:
 
 
 def usual(dtypes: Sequence[str]) -> int:
-    """Where a file without the metadata has its scores, by the dtypes of its outputs."""
+    """Number of the output with the scores in a file without the metadata, by the dtypes of its outputs."""
     return next((k for k, dtype in enumerate(dtypes) if dtype != "int32"), NONE)
 
 

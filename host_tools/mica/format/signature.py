@@ -48,7 +48,7 @@ def sign(data: bytes, key: bytes) -> bytes:
 
 
 def is_signed(data: bytes) -> bool:
-    """Whether there is a signature, with whatever key."""
+    """True if there is a signature, by any key."""
     n = _file_bytes(data)
     return n > 0 and data[n : n + len(MAGIC)] == MAGIC and len(data) >= n + _SIZE
 
