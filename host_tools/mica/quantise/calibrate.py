@@ -1,4 +1,4 @@
-"""Which real values each activation takes: runs the float graph over the calibration samples."""
+"""Ranges of the real values of each activation: runs the float graph over the calibration samples."""
 
 from __future__ import annotations
 

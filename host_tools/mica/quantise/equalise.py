@@ -54,7 +54,7 @@ Channels = dict[str, np.ndarray]  # activation -> largest |value| of each channe
 
 
 def channels(g: Graph) -> Channels:
-    """What `calibrate.observe` shall measure: zeros for the activation between the nodes of each pair."""
+    """Zeros for the activation between the nodes of each pair: the ranges that `calibrate.observe` is to measure."""
     return {p.between: np.zeros(g.value(p.between).shape[-1]) for p in pairs(g)}
 
 

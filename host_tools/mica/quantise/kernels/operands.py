@@ -1,4 +1,4 @@
-"""What kernels of several tensors need: constants among their operands, and factors with a common shift."""
+"""Help for kernels of several tensors: constants among their operands, and factors with a common shift."""
 
 from collections.abc import Sequence
 
