@@ -1,4 +1,4 @@
-"""Which input a caller can deliver row by row (`mica pack --feed`), and in which shape."""
+"""The input that a caller can deliver row by row (`mica pack --feed`), and the shape of its rows."""
 
 from dataclasses import replace
 
