@@ -107,7 +107,7 @@ def of_speech(speech: Speech, rate: int, samples: int) -> FrontEnd:
 
 
 def rows_of(shape: tuple[int, ...], columns: int, what: str) -> int:
-    """How many rows of features an input of `shape` takes. Raises MicaError where there are none."""
+    """Number of rows of features that an input of `shape` takes. Raises MicaError if it takes none."""
     size = math.prod(shape)
     if size % columns or not order_of(shape, size // columns, columns):
         raise MicaError(
@@ -118,7 +118,7 @@ def rows_of(shape: tuple[int, ...], columns: int, what: str) -> int:
 
 
 def order_of(shape: tuple[int, ...], rows: int, columns: int) -> str:
-    """How rows lie in an input: "rows" one behind the other, "columns" each column whole, "" in no known way."""
+    """Order of rows in an input: "rows" one behind the other, "columns" each column whole, "" unknown."""
     long = [n for n in shape if n > 1]
     if long in ([n for n in (rows, columns) if n > 1], [rows * columns]):
         return "rows"

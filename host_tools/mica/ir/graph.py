@@ -20,7 +20,7 @@ StatePair = tuple[str, str]  # names of a state: its input, and the output that 
 
 @dataclass(frozen=True)
 class Quant:
-    """How integers stand for real numbers: real = scale * (q - zero_point), one scale for the whole tensor.
+    """Scale and zero point of a tensor: real = scale * (q - zero_point), the same for all its elements.
 
     q is int8; with bits = 16 it is int16, and the zero point 0.
     """
@@ -143,7 +143,7 @@ class Graph:
         return self.values[name].data if name else None
 
     def is_given(self, name: str) -> bool:
-        """Whether a value is an input of the model that no front end makes: it may stay float32."""
+        """True if a value is an input of the model that no front end makes: it may stay float32."""
         return name in self.inputs and name not in self.features
 
     def is_const(self, name: str) -> bool:

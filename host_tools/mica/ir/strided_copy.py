@@ -29,7 +29,7 @@ class StridedCopy:
 
     @property
     def fits(self) -> bool:
-        """Whether move_s8 can do it in one step."""
+        """True if move_s8 can do it in one step."""
         return len(self.places) <= MAX_RANK
 
 
