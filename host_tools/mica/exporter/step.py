@@ -1,4 +1,4 @@
-"""What the forms of all families write with: one step, its inputs as real numbers or integers, and where its result goes."""
+"""One step of the file, as all exporters of kernels use it: its inputs as real numbers or integers, and its result."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -113,7 +113,7 @@ Form = Callable[[Step], None]
 
 
 def _moved(units: Sequence[float]) -> tuple[float, float]:
-    """How halves are moved: by how many steps, or by which factor, where the kernel's own is a hair below or above.
+    """Move of the halves where the kernel's own is slightly below or above: the number of steps, and the factor.
 
     (0, 1) where no sum of whole multiples of the units is a half, or the sums lie too close to tell.
     """
