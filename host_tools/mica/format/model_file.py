@@ -121,7 +121,7 @@ class ModelFile:
 
     @property
     def fed(self) -> int | None:
-        """Place among the inputs of the one that the caller delivers row by row; None where all are tensors."""
+        """Number of the input that the caller delivers row by row; None if all inputs are tensors."""
         found = (i for i, t in enumerate(self.inputs) if 0 <= t < len(self.tensors) and self.tensors[t].space == "rows")
         return next(found, None)
 

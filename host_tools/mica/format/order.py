@@ -174,7 +174,7 @@ def check(
     arena_bytes: int,
     fed: int | None = None,
 ) -> None:
-    """Raises Broken where a strip is not sound. Steps are, each for itself. fed: the input that is kept by rows, if one is."""
+    """Raises Broken if a strip is not sound; each step by itself is. fed: the input that is kept by rows, or None."""
     inside: set[int] = set()
     behind = 0
     for s in strips:

@@ -51,7 +51,7 @@ def text(groups: Sequence[tuple[int, int, str]]) -> str:
 
 
 def read(model: Outputs) -> list[OutputGroup]:
-    """The arrays of a model, in order; each output by itself where the file says nothing. Raises MicaError."""
+    """The arrays of a model, in order; without the metadata each output is one. Raises MicaError."""
     tensors = [model.tensors[t] for t in model.outputs]
     if KEY not in model.metadata:
         return [OutputGroup(t.name, i, 1, 0, tuple(t.dims)) for i, t in enumerate(tensors)]

@@ -86,7 +86,7 @@ def chain(models: Sequence[ModelFile]) -> Chain:
 
 
 def _whole(models: Sequence[ModelFile], parts: Sequence[Part]) -> ModelFile:
-    """Inputs and outputs of the whole, without what is between. Raises MicaError where a part takes what none before it gives."""
+    """Inputs and outputs of the whole model. Raises MicaError if a piece takes a tensor that none before gives."""
     records: dict[int, TensorRecord] = {}
     there = set(parts[0].inputs)
     for m, p in zip(models, parts, strict=True):

@@ -111,7 +111,7 @@ class Desired:
 
 
 def layout(shape: Sequence[int], colours: str = "") -> tuple[str, int, int, bool] | None:
-    """(colours, height, width, planes) of an input that is a picture, of these colours if they are said; None where it is none."""
+    """(colours, height, width, planes) of a picture input, of these colours if given; None if it is no picture."""
     names = [colours] if colours else ["grey", "rgb", "rgba"]
     if len(shape) != 4 or shape[0] != 1 or max(shape) > PICTURE_MAX_SIDE:
         return None
@@ -150,7 +150,7 @@ def write(colours: str, scale: Sequence[float], offset: Sequence[float], tensor:
 
 
 def read(model: ModelFile) -> Desired | None:
-    """None for a model that does not say that it takes pictures. Raises MicaError where what it says is wrong."""
+    """The picture that a model takes; None without the metadata. Raises MicaError if the metadata is wrong."""
     text = model.metadata.get(KEY)
     if text is None:
         return None

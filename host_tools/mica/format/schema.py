@@ -180,7 +180,7 @@ MAX_TOKENS = 0xFFFE
 MAX_PIECE_BYTES = 0xFFFF  # of all pieces together
 
 # FAST: for every output channel, |bias| + 128 * sum|w| < 2**29, no weight below weights.INT8's range and 1 <= shift <= 22.
-# `pack` sets it where it is true, `load` refuses a step that claims it falsely.
+# `pack` sets it if it is true; `load` refuses a step that claims it falsely.
 STEP_FLAGS = {"FAST": 1}
 
 METADATA_KEYS = {
@@ -217,5 +217,5 @@ PICTURE_MAX_COVER = 128  # columns, and rows, that one pixel is the mean of
 MULT_MIN, MULT_MAX = 0, 2**31 - 1
 SHIFT_MIN, SHIFT_MAX = -30, 31
 
-SCRATCH_LIMIT = 16 << 10  # bytes that speed may cost where no board says otherwise
+SCRATCH_LIMIT = 16 << 10  # bytes that speed may cost, unless a board has another limit
 SCRATCH_LEAST = 2 << 10  # and the least that a board can make of it

@@ -159,7 +159,7 @@ class Unspelled(MicaError):
 
 
 def character(text: bytes, at: int) -> int:
-    """Bytes of the character that begins at a byte; 1 where none does."""
+    """Number of bytes of the character that begins at a byte; 1 if none does."""
     lead = text[at]
     n = 2 if 0xC0 <= lead < 0xE0 else 3 if 0xE0 <= lead < 0xF0 else 4 if 0xF0 <= lead < 0xF8 else 1
     return min(n, len(text) - at)

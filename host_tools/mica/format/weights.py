@@ -71,7 +71,7 @@ class Layout:
         return self.head + rows * self.row_bytes(k)
 
     def unpacking(self, k: int) -> int:
-        """Bytes of scratch that a kernel takes beside what it takes of int8 rows of k weights."""
+        """Bytes of scratch that a kernel takes in addition to those for int8 rows of k weights."""
         return 0
 
     def fault(self, weights: Array) -> str:
