@@ -1,4 +1,4 @@
-"""A plan within a number of bytes: layers in strips, a fed input, and convolutions in groups of channels where strips are not enough."""
+"""A plan within a number of bytes: layers in strips, a fed input, if needed convolutions in groups of channels."""
 
 from mica.errors import MicaError
 from mica.format.schema import SCRATCH_LEAST

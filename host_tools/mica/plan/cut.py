@@ -42,7 +42,7 @@ class Cutter:
             for name in node.inputs:
                 for root in self._roots(name):
                     self._last[root] = k
-        # An output is given by the piece that has the last of what it is made of.
+        # The piece that makes the last part of an output gives it.
         self._outputs: dict[int, list[str]] = {}
         for o in dict.fromkeys(g.outputs):
             roots = self._roots(o)
@@ -83,7 +83,7 @@ class Cutter:
                 if self._last.get(o, -1) >= end:
                     gives[o] = None
             gives |= dict.fromkeys(outputs)
-        if first == 0:  # somebody has to take what nobody reads
+        if first == 0:  # the first piece takes the inputs that no step reads
             takes |= dict.fromkeys(i for i in self.g.inputs if i not in self._last)
         inputs = [i for i in self.g.inputs if i in takes]
         return Piece(first, end, inputs + [t for t in takes if t not in inputs], list(gives))

@@ -156,7 +156,7 @@ class Net:
         return span is not None and i <= span[0] and span[1] < j
 
     def _span(self, s: Step) -> tuple[int, int] | None:
-        """First and last step that read a tensor of which some rows suffice; None where all of it has to be there."""
+        """First and last step that read a tensor row by row; None if all of it has to be there."""
         if not s.alone or not s.readers:
             return None
         if any(read.whole for r in s.readers for read in self.steps[r].reads if read.name == s.y):
