@@ -70,7 +70,7 @@ def apply(
 
 
 def _shared(tuned: Tuned, samples: Samples, bits: Bits, size: Callable[[Tuned], int], measured: bool) -> Tuned:
-    """With a head in its embedding's table, where the file has to become smaller and the outputs do not lose too much by it."""
+    """The network with a head in its embedding's table, if the file has to become smaller and the outputs allow it."""
     if bits.size is not None and size(tuned) <= bits.size:
         return tuned
     made = share_table.run(tuned)
@@ -173,7 +173,7 @@ def saved(g: Graph, name: str) -> int:
 def smallest(
     queue: Sequence[str], saves: Mapping[str, int], size: Callable[[Sequence[str]], int], limit: int
 ) -> list[str]:
-    """As few layers as the limit needs. saves: about how many bytes each of them saves; size: what a file takes with these."""
+    """As few layers as the limit needs. saves: about the bytes that each saves; size: bytes of a file with these."""
     if size([]) <= limit:
         return []
     if (least := size(queue)) > limit:

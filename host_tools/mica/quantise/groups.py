@@ -51,7 +51,7 @@ class Groups:
         return self.fixed.get(self.find(name))
 
     def range(self, name: str) -> Range:
-        """The range of a value's group, where it has no given scale."""
+        """The range of a value's group, if it has no given scale."""
         return self.ranges[self.find(name)]
 
 
