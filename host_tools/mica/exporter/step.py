@@ -101,7 +101,7 @@ class Step:
         self.put_integers(y, nchw)
 
     def times(self, name: str, factor: float) -> str:
-        """A value times a number, which is no node where it is 1."""
+        """A value times a number; a factor of 1 makes no node."""
         return name if alike(factor, 1.0) else self.node("Mul", name, self.const(factor))
 
     def factor(self) -> float:

@@ -77,7 +77,7 @@ class ReferenceModel:
         return self.tensor(self.file.outputs[i])
 
     def tensor(self, i: int) -> Array:
-        """A copy of tensor i; what no step has written yet is zero."""
+        """A copy of tensor i; bytes that no step has written yet are zero."""
         if not 0 <= i < len(self.file.tensors):
             raise MicaError(f"tensor {i}: the model has {len(self.file.tensors)}")
         return self._read(i).copy()

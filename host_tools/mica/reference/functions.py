@@ -297,7 +297,7 @@ def power(x: Array, y: Array | float) -> Array:
 
 
 def _sign(y: Array) -> Array:
-    """Of a negative number's power: -1 where the exponent is odd."""
+    """Sign of a negative number's power: -1 if the exponent is odd."""
     return np.where(np.mod(y, 2.0) == 1.0, -1.0, 1.0)
 
 
