@@ -156,7 +156,7 @@ def _pick(node: Node, a: Arrays, shape: tuple[int, ...]) -> np.ndarray:
 
 
 def _scatter_rows(node: Node, a: Arrays, shape: tuple[int, ...]) -> np.ndarray:
-    """As the kernel has them, whatever the elements are."""
+    """Rows as the kernel writes them, for elements of any type."""
     p = {"axis": node.attrs["axis"], "circular": int(node.attrs["circular"])}
     return scatter_s8.oracle(a, {}, p, Output(shape))
 
