@@ -165,7 +165,7 @@ def test_joins_that_are_not_those_of_the_outputs(tmp_path: Path, text: str) -> N
     compiled = compile_file(boxes_and_scores().save(tmp_path), plain=True)
     model = compiled.model
     model.metadata[output_groups.KEY] = text
-    with pytest.raises(MicaError, match="metadata joins"):
+    with pytest.raises(MicaError, match="metadata 'joins'"):
         output_groups.read(decode(encode(model)))
 
 

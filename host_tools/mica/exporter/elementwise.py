@@ -11,7 +11,7 @@ from mica.format.values import levels, quantise_f64
 
 
 def plain(s: Step) -> bool:
-    """Whether to compute on [1,C,H,W]: all inputs are there as that, and have one shape."""
+    """True if the step can be computed on [1,C,H,W]: all inputs are there in that order, and all shapes are equal."""
     same = all(x.dims == s.y.dims for x in s.x) and len(s.y.dims) == 4
     return same and s.values.as_nchw(*s.record.inputs)
 
@@ -45,12 +45,12 @@ def add(s: Step) -> None:
 
 
 def _small(s: Step, number: float) -> bool:
-    """Whether a number is far below a step of the output."""
+    """True if a number is far below a step of the output."""
     return abs(number) < 100 * ALIKE * s.y.scale
 
 
 def _plus(s: Step, name: str, number: float) -> str:
-    """A value plus a number, which is no node where it is far below a step of the output."""
+    """A value plus a number. A number that is far below a step of the output is left out, without a node."""
     return name if _small(s, number) else s.node("Add", name, s.const(number))
 
 

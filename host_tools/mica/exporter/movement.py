@@ -1,4 +1,4 @@
-"""Elements that change their place: on integers, which stay what they are."""
+"""Elements that change their place, as integers, which stay the same."""
 
 import math
 

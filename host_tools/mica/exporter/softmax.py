@@ -10,7 +10,7 @@ FINE = 2**12  # entries of a table whose rounding does not show
 
 
 def _sharpness(s: Step) -> float:
-    """What the input is multiplied by before the exponential, from the table: exp(-d * sx * sharpness) at d.
+    """Factor of the input before the exponential, from the table, which holds exp(-d * sx * sharpness) at d.
 
     Raises NoForm where the table is no exponential.
     """
@@ -29,7 +29,7 @@ def _sharpness(s: Step) -> float:
 
 
 def _off(table: np.ndarray, scale: float) -> float:
-    """How far a table is from exp(-d * scale) at the most."""
+    """Largest difference between a table and exp(-d * scale)."""
     return float(np.abs(np.rint(table[0] * np.exp(-np.arange(256) * scale)) - table).max())
 
 

@@ -1,4 +1,4 @@
-"""What the forms of all families write with: one step, its inputs as real numbers or integers, and where its result goes."""
+"""One step of the file, as all exporters of kernels use it: its inputs as real numbers or integers, and its result."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -101,7 +101,7 @@ class Step:
         self.put_integers(y, nchw)
 
     def times(self, name: str, factor: float) -> str:
-        """A value times a number, which is no node where it is 1."""
+        """A value times a number; a factor of 1 makes no node."""
         return name if alike(factor, 1.0) else self.node("Mul", name, self.const(factor))
 
     def factor(self) -> float:
@@ -113,7 +113,7 @@ Form = Callable[[Step], None]
 
 
 def _moved(units: Sequence[float]) -> tuple[float, float]:
-    """How halves are moved: by how many steps, or by which factor, where the kernel's own is a hair below or above.
+    """Move of the halves where the kernel's own is slightly below or above: the number of steps, and the factor.
 
     (0, 1) where no sum of whole multiples of the units is a half, or the sums lie too close to tell.
     """

@@ -1,8 +1,8 @@
-"""Which value of the ONNX graph holds the bytes of a tensor of the file.
+"""The value of the ONNX graph that holds the bytes of a tensor of the file.
 
-A file's tensors are places in memory: a reshape is another tensor at the same place, a part of a concatenation lies within the
-whole, int16 the bytes that were moved. So a tensor that no step wrote under its own name is put together of those that were written where
-it lies.
+A file's tensors are places in memory. A reshape is another tensor at the same place; a part of a concatenation lies
+within the whole; int16 can be the bytes that were moved. If no step wrote a tensor under its own name, the value is put
+together from the tensors that were written at its place.
 """
 
 import numpy as np
@@ -72,7 +72,7 @@ class Values:
         return self._real[t, nchw]
 
     def as_nchw(self, *tensors: int) -> bool:
-        """Whether all of these are there as NCHW, so that an operator that does not care saves transposes."""
+        """True if all of these are there as NCHW, so that an operator for any order needs no transposes."""
         return all((t, True) in self._integers for t in tensors)
 
     def forget(self, begun: int) -> None:

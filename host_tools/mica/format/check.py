@@ -1,7 +1,7 @@
-"""Whether a step of a file is sound: the rules of its kernel (`mica.kernels`), and those of all constants.
+"""Check of a step of a file, by the rules of its kernel (`mica.kernels`) and those of all constants.
 
 The same rules stand in C, in `mica_<kernel>_check` and `mica_<kernel>_check_constants` (`usermod_c/kernels/ref/`); a
-test feeds both with thousands of damaged files and wants one verdict.
+test gives both thousands of damaged files and expects the same verdict.
 """
 
 from collections.abc import Mapping, Sequence
@@ -31,7 +31,7 @@ def reduction(weights: Array) -> Array:
 
 
 def fast_is_true(blobs: Mapping[str, Array]) -> bool:
-    """Whether a step with these constants may carry the FAST flag."""
+    """True if a step with these constants may have the FAST flag."""
     if "weights" not in blobs:
         return False
     w, bias, shift = blobs["weights"], blobs["bias"].astype(np.int64), blobs["shift"]

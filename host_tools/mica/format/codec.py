@@ -41,7 +41,7 @@ def encode(model: ModelFile) -> bytes:
 
 
 def without_golden(data: bytes) -> bytes:
-    """The bytes of a file without its golden vectors, which are its last sections; as they are where it has none. Raises FormatError."""
+    """Bytes of a file without its golden vectors, which are its last sections. Raises FormatError."""
     header = unpack_record(schema.HEADER, data, 0)
     _sections(data, header)
     at, size = header["header_bytes"], header["section_bytes"]

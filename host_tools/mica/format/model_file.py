@@ -46,7 +46,7 @@ class TensorRecord:
 class StepRecord:
     """One step. `params` and `blobs` go by the names in `mica.kernels`; a parameter left out is 0.
 
-    Weights are in their plain order here, whatever `layout` says they have in the file.
+    Weights are in their plain order here; `layout` is the order that they have in the file.
     """
 
     name: str
@@ -73,7 +73,7 @@ class StepRecord:
 
     @property
     def unpacking(self) -> int:
-        """Bytes of scratch that its layout takes beside what the kernel wants."""
+        """Bytes of scratch for its layout, in addition to the kernel's own."""
         weights = self.blobs.get("weights")
         return 0 if weights is None else LAYOUT_BY_CODE[self.layout].unpacking(weights[0].size)
 
@@ -121,7 +121,7 @@ class ModelFile:
 
     @property
     def fed(self) -> int | None:
-        """Place among the inputs of the one that the caller delivers row by row; None where all are tensors."""
+        """Number of the input that the caller delivers row by row; None if all inputs are tensors."""
         found = (i for i, t in enumerate(self.inputs) if 0 <= t < len(self.tensors) and self.tensors[t].space == "rows")
         return next(found, None)
 

@@ -1,7 +1,7 @@
-"""What may be a name: of a tensor, a layer, a key of the metadata or a model on a board.
+"""Rules for the names of tensors, layers, keys of the metadata and models on a board.
 
-It is one line: no control characters, no white space but single blanks between words, at most `MAX_NAME` bytes of UTF-8.
-The rule for files stands in SPEC.md; `usermod_c/runtime/load.c` has the same.
+A name is one line: no control characters, no white space but single blanks between words, at most `MAX_NAME` bytes of
+UTF-8. The rule for files stands in SPEC.md; `usermod_c/runtime/load.c` has the same.
 """
 
 import re
@@ -31,7 +31,7 @@ def clean_lines(text: str) -> str:
 
 
 def file_fault(name: str, most: int = MAX_NAME) -> str:
-    """What keeps a file's name from being a model's on a board, where it may have `most` bytes; "" where nothing does."""
+    """Reason why a file's name cannot name a model on a board, where it may have `most` bytes; "" if it can."""
     try:
         data = name.encode()
     except UnicodeEncodeError:
@@ -42,7 +42,7 @@ def file_fault(name: str, most: int = MAX_NAME) -> str:
 
 
 def fault(name: bytes) -> str:
-    """What keeps UTF-8 bytes from being a name of the format; "" where nothing does."""
+    """Reason why UTF-8 bytes are no name of the format; "" if they are one."""
     if len(name) > MAX_NAME:
         return f"has {len(name)} bytes; at most {MAX_NAME} are allowed"
     if _NOT_IN_NAMES.search(name):
@@ -51,6 +51,6 @@ def fault(name: bytes) -> str:
 
 
 def texts_fault(strings: bytes) -> int:
-    """Where zero-terminated strings have a control character that is no line feed; -1 where none has."""
+    """Position of the first control character in zero-terminated strings, line feeds aside; -1 if there is none."""
     found = _NOT_IN_TEXTS.search(strings)
     return found.start() if found else -1

@@ -1,6 +1,7 @@
 """Strips: the section ORDER as calls, and whether each call reads and writes what is there (SPEC.md, "ORDER").
 
-The same rules stand in C, in `usermod_c/runtime/strip.c`; a test feeds both with thousands of damaged files and wants one verdict.
+The same rules stand in C, in `usermod_c/runtime/strip.c`; a test gives both thousands of damaged files and expects the
+same verdict.
 """
 
 from collections.abc import Mapping, Sequence
@@ -60,7 +61,7 @@ class Strip:
 
 
 def is_image(dims: Dims) -> bool:
-    """Whether a shape has rows: [1, H, W, C]."""
+    """True if a shape has rows: [1, H, W, C]."""
     return len(dims) == 4 and dims[0] == 1
 
 
@@ -70,17 +71,17 @@ def rows_of(dims: Dims) -> int:
 
 
 def moves(x: Dims, y: Dims) -> bool:
-    """Whether an elementwise step reads x row by row, as it writes y."""
+    """True if an elementwise step reads x row by row, as it writes y."""
     return is_image(x) and rows_of(x) == rows_of(y)
 
 
 def one_for_all(x: Dims) -> bool:
-    """Whether x, which an elementwise step reads, is the same for all rows."""
+    """True if x, which an elementwise step reads, is the same for all rows."""
     return rows_of(x) == 1 if is_image(x) else len(x) < 3 or (len(x) == 3 and x[0] == 1)
 
 
 def can_stream(kernel: str, xs: Sequence[Dims], y: Dims, p: Mapping[str, int]) -> bool:
-    """Whether a step of these shapes can be part of a strip."""
+    """True if a step of these shapes can be part of a strip."""
     if not is_image(y):
         return False
     if kernel in BY_WINDOW:
@@ -106,7 +107,7 @@ def call_dims(kernel: str, x: Dims, y: Dims, p: Mapping[str, int], rows: int) ->
 
 
 class _Memory:
-    """Which rows of which tensors are there."""
+    """The rows of each tensor that are in memory."""
 
     def __init__(self, tensors: Sequence[Placed], arena_bytes: int, fed: int | None) -> None:
         self.tensors = tensors
@@ -126,7 +127,7 @@ class _Memory:
         return "arena" if about.space == "rows" else about.space, low, low + (end - begin) * row
 
     def make(self, t: int, rows: int, drop: int) -> tuple[str, int, int]:
-        """Where `rows` more rows of tensor t go, after `drop` have left; they do not count as there yet. Raises Broken."""
+        """Place for `rows` more rows of tensor t, after `drop` have left; they are not counted yet. Raises Broken."""
         y = self.tensors[t]
         begin, end = self.have[t], self.have[t] + rows
         require(rows >= 1 and end <= rows_of(y.dims), f"makes {rows} rows, {begin} of {rows_of(y.dims)} are there")
@@ -173,7 +174,7 @@ def check(
     arena_bytes: int,
     fed: int | None = None,
 ) -> None:
-    """Raises Broken where a strip is not sound. Steps are, each for itself. fed: the input that is kept by rows, if one is."""
+    """Raises Broken if a strip is not sound; each step by itself is. fed: the input that is kept by rows, or None."""
     inside: set[int] = set()
     behind = 0
     for s in strips:

@@ -1,8 +1,8 @@
-"""Outputs in parts: what belongs together as one array of real numbers, though each part has a scale of its own.
+"""Output groups: several outputs that are parts of one array of real numbers, each part with a scale of its own.
 
-The metadata `joins` has a line for each array that predict() returns, in order: how many outputs of the file are its parts, the
-axis along which they lie one behind the other, and its name. The feature bit JOINS says that it is there: a reader that does not
-know it would take the parts for answers.
+The metadata `joins` has a line for each array that predict() returns, in order: the number of outputs that are its
+parts, the axis along which they lie one behind the other, and its name. The feature bit `JOINS` says that the metadata
+is there: a reader that does not know it would take the parts for answers.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ KEY = "joins"
 
 
 class Outputs(Protocol):
-    """What is read of a model file."""
+    """The fields of a model file that are read here."""
 
     outputs: list[int]
     metadata: dict[str, str]
@@ -51,7 +51,7 @@ def text(groups: Sequence[tuple[int, int, str]]) -> str:
 
 
 def read(model: Outputs) -> list[OutputGroup]:
-    """The arrays of a model, in order; each output by itself where the file says nothing. Raises MicaError."""
+    """The arrays of a model, in order; without the metadata each output is one. Raises MicaError."""
     tensors = [model.tensors[t] for t in model.outputs]
     if KEY not in model.metadata:
         return [OutputGroup(t.name, i, 1, 0, tuple(t.dims)) for i, t in enumerate(tensors)]
@@ -71,7 +71,7 @@ def read(model: Outputs) -> list[OutputGroup]:
 
 
 def _wrong(found: str) -> MicaError:
-    return MicaError(f"metadata joins: {found}", todo="pack the model again")
+    return MicaError(f"metadata '{KEY}': {found}", todo="pack the model again")
 
 
 def _shape(parts: Sequence[Part], axis: int) -> tuple[int, ...]:

@@ -64,7 +64,7 @@ class Chain:
 
 
 def chain(models: Sequence[ModelFile]) -> Chain:
-    """In the order of their numbers, whatever order they come in. Raises MicaError where they are not all parts of one model."""
+    """The pieces in the order of their numbers. Raises MicaError unless they are all pieces of one model."""
     found = [(read(m), m) for m in models]
     if len(models) == 1 and found[0][0] is None:
         m = models[0]
@@ -86,7 +86,7 @@ def chain(models: Sequence[ModelFile]) -> Chain:
 
 
 def _whole(models: Sequence[ModelFile], parts: Sequence[Part]) -> ModelFile:
-    """Inputs and outputs of the whole, without what is between. Raises MicaError where a part takes what none before it gives."""
+    """Inputs and outputs of the whole model. Raises MicaError if a piece takes a tensor that none before gives."""
     records: dict[int, TensorRecord] = {}
     there = set(parts[0].inputs)
     for m, p in zip(models, parts, strict=True):

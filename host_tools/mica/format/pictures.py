@@ -1,4 +1,4 @@
-"""What a model that takes pictures says of them: the metadata `picture`, and a frame as the engine is given it.
+"""Pictures as a model's input: the metadata `picture`, and a frame in the form that the engine takes.
 
 SPEC.md, "Pictures", defines both. `grey 1052688,-133169152`: the colours, and for each channel a factor and an addend, in 2**-20; byte p of
 the resized picture becomes (p * factor + addend) >> 20, limited to int8.
@@ -82,7 +82,7 @@ class Desired:
     def frame(
         self, width: int, height: int, format_: str, part: Sequence[int] | None = None, area: bool | None = None
     ) -> Frame:
-        """How a frame becomes that picture. Raises MicaError where it cannot."""
+        """The conversion of a frame into that picture. Raises MicaError if there is none."""
         if format_ not in PICTURE_FORMATS:
             raise MicaError(f"{format_!r} is no format of a frame", todo=f"expected {', '.join(PICTURE_FORMATS)}")
         if format_ == "grey" and self.colours != "grey":
@@ -111,7 +111,7 @@ class Desired:
 
 
 def layout(shape: Sequence[int], colours: str = "") -> tuple[str, int, int, bool] | None:
-    """(colours, height, width, planes) of an input that is a picture, of these colours if they are said; None where it is none."""
+    """(colours, height, width, planes) of a picture input, of these colours if given; None if it is no picture."""
     names = [colours] if colours else ["grey", "rgb", "rgba"]
     if len(shape) != 4 or shape[0] != 1 or max(shape) > PICTURE_MAX_SIDE:
         return None
@@ -150,7 +150,7 @@ def write(colours: str, scale: Sequence[float], offset: Sequence[float], tensor:
 
 
 def read(model: ModelFile) -> Desired | None:
-    """None for a model that does not say that it takes pictures. Raises MicaError where what it says is wrong."""
+    """The picture that a model takes; None without the metadata. Raises MicaError if the metadata is wrong."""
     text = model.metadata.get(KEY)
     if text is None:
         return None

@@ -165,7 +165,7 @@ FEED = 0xFFFE  # `step` of one by which the caller delivers rows of the fed inpu
 # name -> bit; none is required by version 1.0.
 # STRIPS: there is a section ORDER, and only then.
 # FED: one model input is kept by rows, and only then.
-# JOINS: some outputs are parts of an array that a reader has to join, as the metadata `joins` says (joins.py).
+# `JOINS`: some outputs are parts of one array, as the metadata `joins` says (output_groups.py).
 # TOKENS: there is a section TOKENS, and only then.
 FEATURES: dict[str, int] = {"STRIPS": 1, "JOINS": 2, "TOKENS": 4, "FED": 8}
 
@@ -180,7 +180,7 @@ MAX_TOKENS = 0xFFFE
 MAX_PIECE_BYTES = 0xFFFF  # of all pieces together
 
 # FAST: for every output channel, |bias| + 128 * sum|w| < 2**29, no weight below weights.INT8's range and 1 <= shift <= 22.
-# `pack` sets it where it is true, `load` refuses a step that claims it falsely.
+# `pack` sets it if it is true; `load` refuses a step that claims it falsely.
 STEP_FLAGS = {"FAST": 1}
 
 METADATA_KEYS = {
@@ -217,5 +217,5 @@ PICTURE_MAX_COVER = 128  # columns, and rows, that one pixel is the mean of
 MULT_MIN, MULT_MAX = 0, 2**31 - 1
 SHIFT_MIN, SHIFT_MAX = -30, 31
 
-SCRATCH_LIMIT = 16 << 10  # bytes that speed may cost where no board says otherwise
+SCRATCH_LIMIT = 16 << 10  # bytes that speed may cost, unless a board has another limit
 SCRATCH_LEAST = 2 << 10  # and the least that a board can make of it

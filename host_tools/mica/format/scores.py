@@ -18,7 +18,7 @@ _LOGITS = (-1.0, 2.0)  # a single number that can lie beyond is no probability
 
 
 def place(model: ModelFile) -> int:
-    """The place of the output that holds scores, NONE where none does. Raises MicaError."""
+    """Number of the output that holds scores, or NONE. Raises MicaError."""
     found = output_groups.read(model)
     if KEY not in model.metadata:
         return usual([_dtype(model, group) for group in found])
@@ -29,7 +29,7 @@ def place(model: ModelFile) -> int:
 
 
 def usual(dtypes: Sequence[str]) -> int:
-    """Where a file without the metadata has its scores, by the dtypes of its outputs."""
+    """Number of the output with the scores in a file without the metadata, by the dtypes of its outputs."""
     return next((k for k, dtype in enumerate(dtypes) if dtype != "int32"), NONE)
 
 
@@ -45,19 +45,19 @@ def required(model: ModelFile) -> int:
 
 
 def answer(model: ModelFile) -> int:
-    """The place of the output that says the class: its number where there is one, else scores. Raises MicaError."""
+    """Number of the output that gives the class: an output with the class's number, else scores. Raises MicaError."""
     found = output_groups.read(model)
     numbers = [k for k, group in enumerate(found) if is_class(_dtype(model, group), group.shape)]
     return numbers[0] if numbers else max(place(model), 0)
 
 
 def is_class(dtype: str, shape: Sequence[int]) -> bool:
-    """True where an output is the number of a class."""
+    """True if an output is the number of a class."""
     return dtype == "int32" and math.prod(shape) == 1
 
 
 def labels(model: ModelFile) -> list[str]:
-    """Names of the classes, none where the file has none."""
+    """Names of the classes; empty if the file has none."""
     return model.metadata["labels"].split("\n") if "labels" in model.metadata else []
 
 
@@ -70,7 +70,7 @@ def names(model: ModelFile, values: int) -> list[str]:
 
 
 def threshold(model: ModelFile, at: int) -> float | None:
-    """Above which number a single score says the second class: 0 of logits and margins. None of a probability, or of a class."""
+    """Threshold above which a single score means the second class: 0 for logits and margins; None for others."""
     t = model.tensors[model.outputs[output_groups.read(model)[at].first]]
     low, high = (t.scale * (q - t.zero_point) for q in (-128, 127))
     return 0.0 if t.dtype == "int8" and (low < _LOGITS[0] or high > _LOGITS[1]) else None

@@ -19,7 +19,7 @@ _SIZE = len(MAGIC) + 32
 
 
 def read_key(path: str | Path) -> bytes:
-    """The bytes of a key file, as they are. Raises MicaError where it is none."""
+    """Bytes of a key file. Raises MicaError if it is none."""
     try:
         with open(path, "rb") as f:
             key = f.read(_MOST + 1)
@@ -34,7 +34,7 @@ def read_key(path: str | Path) -> bytes:
 
 
 def _file_bytes(data: bytes) -> int:
-    """Bytes of the file without what stands behind it; 0 where there is no file."""
+    """Number of bytes of the model file, without bytes behind it; 0 if there is no model file."""
     if len(data) < schema.record_bytes(schema.HEADER):
         return 0
     n: int = struct.unpack_from("<I", data, field_offset(schema.HEADER, "file_bytes"))[0]
@@ -48,7 +48,7 @@ def sign(data: bytes, key: bytes) -> bytes:
 
 
 def is_signed(data: bytes) -> bool:
-    """Whether there is a signature, with whatever key."""
+    """True if there is a signature, by any key."""
     n = _file_bytes(data)
     return n > 0 and data[n : n + len(MAGIC)] == MAGIC and len(data) >= n + _SIZE
 

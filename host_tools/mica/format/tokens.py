@@ -42,12 +42,12 @@ class Tokens:
     window: int = 0
 
     def has(self, flag: str) -> bool:
-        """Whether a flag of schema.TOKEN_FLAGS is set."""
+        """True if a flag of schema.TOKEN_FLAGS is set."""
         return bool(self.flags & schema.TOKEN_FLAGS[flag])
 
 
 def listed(tokens: Tokens, hidden: Sequence[int] = ()) -> Tokens:
-    """With the list of the pieces that text is made of: all but empty and hidden ones, of equal ones the last."""
+    """Vocabulary with a list of the pieces that make up text: no empty or hidden ones, of equal ones the last."""
     last = {piece: i for i, piece in enumerate(tokens.pieces) if piece and i not in set(hidden)}
     return replace(tokens, listed=tuple(last[piece] for piece in sorted(last)))
 
@@ -80,7 +80,7 @@ def head(t: Tokens) -> dict[str, int]:
 
 
 def tables(t: Tokens) -> bytes:
-    """What follows the record: offsets, list, costs, pieces."""
+    """Bytes behind the record: offsets, list, costs, pieces."""
     offsets = np.cumsum([0, *map(len, t.pieces)])
     return np.concatenate([offsets, np.array([*t.listed, *t.costs], int)]).astype("<u2").tobytes() + b"".join(t.pieces)
 
@@ -159,7 +159,7 @@ class Unspelled(MicaError):
 
 
 def character(text: bytes, at: int) -> int:
-    """Bytes of the character that begins at a byte; 1 where none does."""
+    """Number of bytes of the character that begins at a byte; 1 if none does."""
     lead = text[at]
     n = 2 if 0xC0 <= lead < 0xE0 else 3 if 0xE0 <= lead < 0xF0 else 4 if 0xF0 <= lead < 0xF8 else 1
     return min(n, len(text) - at)
@@ -259,7 +259,7 @@ def _kind(byte: int) -> int:
 
 
 def words(t: Tokens, data: bytes) -> Iterator[tuple[int, int]]:
-    """Where the words of a text begin and end: those of GPT-2, whose letters are a to z, A to Z and all beyond ASCII."""
+    """Begin and end of each word of a text. Words are GPT-2's; letters are a to z, A to Z and all beyond ASCII."""
     if not t.has("WORDS"):
         if data:
             yield 0, len(data)
@@ -289,7 +289,7 @@ def _word(data: bytes, at: int) -> int:
 
 
 def whole(data: bytes) -> int:
-    """How many bytes are whole characters: all but a last one of which more may come."""
+    """Number of bytes in whole characters: all bytes, without a last character of which more bytes may come."""
     for back in range(1, min(3, len(data)) + 1):
         lead = data[-back]
         if lead & 0xC0 != 0x80:

@@ -26,7 +26,7 @@ QUANTISED = ("int8", "int16")  # element types that stand for real numbers
 
 
 class Quantised(Protocol):
-    """What is known of a tensor of a file."""
+    """Facts of a tensor of a file."""
 
     dtype: str
     dims: tuple[int, ...]
@@ -104,5 +104,5 @@ def quantise_input(x: Array, t: Quantised) -> Array:
 
 
 def dequantise_output(q: Array, t: Quantised) -> Array:
-    """What an output of a model gives -> float32."""
+    """Integers of a model's output -> float32."""
     return dequantise_f32(q, t.scale, t.zero_point)

@@ -1,4 +1,4 @@
-"""How weights lie in a file: a type, which says what one weight is, and layouts, which say how rows of them are stored.
+"""Weights in a file: a type defines one weight, and layouts define how rows of weights are stored.
 
 A row is the weights of one output channel. A step names its layout by a code; a kernel's row (`mica.kernels`) names the layouts
 that it reads.
@@ -15,7 +15,7 @@ Array = np.ndarray
 
 @dataclass(frozen=True)
 class WeightType:
-    """What one weight is: a symmetric integer, -largest to largest."""
+    """Type of one weight: a symmetric integer, -largest to largest."""
 
     name: str
     bits: int  # in the file
@@ -43,7 +43,7 @@ INT8 = WeightType("int8", 8)
 
 @dataclass(frozen=True)
 class Layout:
-    """How rows of weights are stored."""
+    """Order and size of rows of weights in a file."""
 
     name: str
     code: int  # in a step's record
@@ -54,7 +54,7 @@ class Layout:
 
     @property
     def bits(self) -> int:
-        """What a weight takes in the file."""
+        """Bits of a weight in the file."""
         return self.weights.bits
 
     @property
@@ -71,7 +71,7 @@ class Layout:
         return self.head + rows * self.row_bytes(k)
 
     def unpacking(self, k: int) -> int:
-        """Bytes of scratch that a kernel takes beside what it takes of int8 rows of k weights."""
+        """Bytes of scratch that a kernel takes in addition to those for int8 rows of k weights."""
         return 0
 
     def fault(self, weights: Array) -> str:
@@ -104,7 +104,7 @@ class CodeLayout(Layout):
 
     @property
     def bits(self) -> int:
-        """What a weight takes in the file."""
+        """Bits of a weight in the file."""
         return CODE_BITS
 
     @property
@@ -117,7 +117,7 @@ class CodeLayout(Layout):
         return -(-k * CODE_BITS // (8 * self.align)) * self.align
 
     def unpacking(self, k: int) -> int:
-        """A table of pairs, and room to fill x up; or, where a core wants it, an int8 row more."""
+        """A table of pairs, and bytes to fill x up; or one more int8 row for cores that need it."""
         return max(PAIRS_BYTES + 16, -(-k // ROW_ALIGN) * ROW_ALIGN)
 
     def fault(self, weights: Array) -> str:
@@ -141,11 +141,11 @@ class CodeLayout(Layout):
         return np.ascontiguousarray(table[codes[:, : math.prod(shape[1:])]]).reshape(shape)
 
 
-# One row an output channel of K weights. The kernels of every core read words of four weights, so a row begins on one. It is
-# one order for all cores: what they want beyond it (pairs, four channels interleaved) they make while they unpack words into
-# scratch, once for a tile of pixels, so that a file costs no core more than another's would. A fully connected layer uses a
-# weight once and has no tile to spread the unpacking over; there the offset saves the core that is slowest at it an instruction
-# for four weights. `plain` is for files made by hand.
+# A row is one output channel of K weights. The kernels of every core read words of four weights, so a row begins on a
+# word. All cores share one order. Cores that need another one (pairs, four channels interleaved) make it while they
+# unpack words into scratch, once for a tile of pixels. So no core would be faster with a file of its own. A fully
+# connected layer uses a weight once, without a tile that shares the unpacking. There the offset saves the slowest core
+# one instruction for four weights. `plain` is for files made by hand.
 ROW_ALIGN = 4
 PLAIN = Layout("plain", 0, "K bytes a row, row behind row")
 ROWS = Layout("rows", 1, f"each row is filled up with zeros to a multiple of {ROW_ALIGN} bytes", align=ROW_ALIGN)

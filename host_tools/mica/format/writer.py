@@ -226,7 +226,7 @@ _SECTIONS: dict[str, Callable[[_Writer], bytes | bytearray]] = {
 
 
 def write(model: ModelFile) -> bytes:
-    """Bytes of the file. Raises FormatError, naming tensor or step, where a field cannot hold what the model has."""
+    """Bytes of the file. Raises FormatError, naming tensor or step, if a field cannot hold its value."""
     writer = _Writer(model)
     contents = {name: make(writer) for name, make in _SECTIONS.items()}
     sections = {name: b for name, b in contents.items() if b or name in schema.REQUIRED_SECTIONS}

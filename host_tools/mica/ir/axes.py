@@ -38,12 +38,12 @@ class AxisFeatures:
 
     @property
     def shape(self) -> tuple[int, int]:
-        """How features lie."""
+        """Shape of the features."""
         return (self.each, self.axes) if self.across else (self.axes, self.each)
 
     @property
     def input_shape(self) -> tuple[int, ...]:
-        """Of the samples: those of one axis alone are samples as those of a sound."""
+        """Shape of the samples. Those of a single axis lie like the samples of a sound."""
         return (1, self.rows) if self.axes == 1 else (1, self.rows, self.axes)
 
     def laid(self, features: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:

@@ -20,13 +20,13 @@ def apart(shape: Shape) -> Shape:
 
 
 def pads_last(node: Node) -> bool:
-    """Whether a Pad copies elements of the innermost dimension, whose bytes have to stay together."""
+    """True if a Pad copies elements of the innermost dimension, whose bytes have to stay together."""
     a = node.attrs
     return a["mode"] != "constant" and bool(a["begins"]) and bool(a["begins"][-1] or a["ends"][-1])
 
 
 def fits(g: Graph, node: Node) -> bool:
-    """Whether the kernels of int8 can move the bytes: so many dimensions, and so long."""
+    """True if the int8 kernels can move the bytes: they limit the number of dimensions and their lengths."""
     x, y = (g.value(i).shape for i in (node.inputs[0], node.outputs[0]))
     last = len(x) - 1
     if node.op in strided_copy.OPS:

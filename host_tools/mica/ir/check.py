@@ -1,4 +1,4 @@
-"""What is legal in a graph, checked between passes. A failure here is a bug of a pass, never of a user's model."""
+"""Rules that a graph must keep, checked between passes. A failure here is a bug of a pass, never of a user's model."""
 
 from mica.format.schema import MAX_INPUTS
 from mica.ir.graph import Graph

@@ -34,7 +34,7 @@ class Forest:
 
     @property
     def columns(self) -> int:
-        """How long a row has to be at least."""
+        """Least length of a row."""
         return int(self.column.max(initial=0)) + 1
 
     def reached(self, row: np.ndarray) -> np.ndarray:

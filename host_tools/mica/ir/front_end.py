@@ -16,15 +16,20 @@ IN_GRAPH = "graph"  # how a front end was asked for that the model brought itsel
 class FrontEnd:
     """features = factor * dct @ ln(filters @ |FFT(window * frame)| + floor) + shift, limited to `least` and `most`.
 
-    samples: int16 of a whole sound, each worth `unit`, and as a number that the graph reads `step`; frames of `frame` samples every `hop`, with zeros behind them to `fft`.
-    window float64 [frame]; filters float64 [bands, fft / 2 + 1], none below 0; dct float64 [columns, bands], None where
-    the columns are the bands. power: squares of the sizes. peak: the samples are divided by the largest of them, whatever their
-    unit. preemphasis p: each sample less p times the one before; the first of all has itself before it. limit: what is
-    below the floor becomes it, instead of both being added. factor > 0. before: the first sample of all has no frame, it is the one
-    before the first frame: a sound that goes on. edges: frames reach beyond the sound, the first of them begins `pad` samples before it,
-    and there are `rows` of them; what lies outside is zero, or the sound mirrored at its first and last sample. shift: for all
-    columns, or float64 [columns]. speech: it is computed with these integers, and with nothing of window, filters and what follows but `least` and `most`.
-    keeps: its noise goes on from run to run. pcen: that stands in the place of the logarithm, and factor, floor and shift are not looked at.
+    samples: int16 of a whole sound. Each is worth `unit`; as a number that the graph reads, it is worth `step`. Frames
+    of `frame` samples begin every `hop`, with zeros behind them to `fft`.
+    window float64 [frame]; filters float64 [bands, fft / 2 + 1], none below 0; dct float64 [columns, bands], None if
+    the columns are the bands. shift: for all columns, or float64 [columns]. factor > 0.
+    power: squares of the sizes.
+    peak: the samples are divided by the largest of them, in any unit.
+    preemphasis p: each sample less p times the one before; the first of all has itself before it.
+    limit: values below the floor become it, instead of adding the floor to all.
+    before: the sound goes on, so the first sample of all is in no frame: it is the one before the first frame.
+    edges: frames reach beyond the sound; the first begins `pad` samples before it, and there are `rows` of them.
+    Outside the sound is zero, or its mirror image at the first and last sample.
+    speech: these integers compute the features; of the formula's numbers only `least` and `most` are used.
+    keeps: the estimate of the noise goes on from run to run.
+    pcen: it replaces the logarithm; factor, floor and shift are not used.
     """
 
     rate: int  # samples a second
@@ -107,7 +112,7 @@ def of_speech(speech: Speech, rate: int, samples: int) -> FrontEnd:
 
 
 def rows_of(shape: tuple[int, ...], columns: int, what: str) -> int:
-    """How many rows of features an input of `shape` takes. Raises MicaError where there are none."""
+    """Number of rows of features that an input of `shape` takes. Raises MicaError if it takes none."""
     size = math.prod(shape)
     if size % columns or not order_of(shape, size // columns, columns):
         raise MicaError(
@@ -118,7 +123,7 @@ def rows_of(shape: tuple[int, ...], columns: int, what: str) -> int:
 
 
 def order_of(shape: tuple[int, ...], rows: int, columns: int) -> str:
-    """How rows lie in an input: "rows" one behind the other, "columns" each column whole, "" in no known way."""
+    """Order of rows in an input: "rows" one behind the other, "columns" each column whole, "" unknown."""
     long = [n for n in shape if n > 1]
     if long in ([n for n in (rows, columns) if n > 1], [rows * columns]):
         return "rows"

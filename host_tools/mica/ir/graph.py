@@ -20,7 +20,7 @@ StatePair = tuple[str, str]  # names of a state: its input, and the output that 
 
 @dataclass(frozen=True)
 class Quant:
-    """How integers stand for real numbers: real = scale * (q - zero_point), one scale for the whole tensor.
+    """Scale and zero point of a tensor: real = scale * (q - zero_point), the same for all its elements.
 
     q is int8; with bits = 16 it is int16, and the zero point 0.
     """
@@ -83,7 +83,7 @@ class Value:
 
     @property
     def bytes(self) -> int:
-        """Of an integer graph: what it takes in the arena."""
+        """Bytes in the arena, in an integer graph."""
         return self.size * np.dtype(self.dtype).itemsize
 
 
@@ -115,7 +115,7 @@ class Graph:
             tuple[str, str]
         ] = []  # an input and an output that are one tensor, which lives from run to run
         self.labels: list[str] = []  # names of the classes, where the file has some
-        self.warnings: list[str] = []  # what the importer has to say to a person
+        self.warnings: list[str] = []  # messages of the importer to a person
         self.coarser: list[str] = []  # int16 tensors that become int8
         self.features: set[str] = set()  # inputs that a front end will make: int8, never NaN
         self._serial = itertools.count()
@@ -143,7 +143,7 @@ class Graph:
         return self.values[name].data if name else None
 
     def is_given(self, name: str) -> bool:
-        """Whether a value is an input of the model that no front end makes: it may stay float32."""
+        """True if a value is an input of the model that no front end makes: it may stay float32."""
         return name in self.inputs and name not in self.features
 
     def is_const(self, name: str) -> bool:

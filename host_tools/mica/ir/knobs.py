@@ -1,4 +1,4 @@
-"""Environment variables that change what mica does, all in one place."""
+"""All environment variables that change the behaviour of mica."""
 
 import os
 import sys

@@ -1,4 +1,4 @@
-"""What the kernel of features of speech is given: integers throughout, as TensorFlow Lite Micro's front end has them."""
+"""Parameters of the kernel for features of speech: all integers, those of TensorFlow Lite Micro's front end."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

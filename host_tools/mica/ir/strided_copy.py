@@ -29,7 +29,7 @@ class StridedCopy:
 
     @property
     def fits(self) -> bool:
-        """Whether move_s8 can do it in one step."""
+        """True if move_s8 can do it in one step."""
         return len(self.places) <= MAX_RANK
 
 
@@ -101,7 +101,7 @@ def of(g: Graph, node: Node) -> StridedCopy:
 
 
 def compose(first: StridedCopy, second: StridedCopy) -> StridedCopy | None:
-    """One move for `second` of the output of `first`; None where it cuts across the digits of `first`."""
+    """One move for `second` of the output of `first`; None if it cuts across the digits of `first`."""
     sizes = [n for n, _ in first.places]
     weights = [math.prod(sizes[j + 1 :]) for j in range(len(sizes))]
     low = [second.begin // w % n for w, n in zip(weights, sizes, strict=True)]

@@ -22,7 +22,7 @@ class Vectors:
 
     @property
     def results(self) -> int:
-        """How many numbers it gives for a row."""
+        """Number of results for a row."""
         raise NotImplementedError
 
 

@@ -1,4 +1,4 @@
-"""How the weights of an integer graph's node lie in a file."""
+"""Layout in a file of the weights of an integer graph's node."""
 
 from mica.format.weights import Layout
 from mica.ir.graph import Graph, Node

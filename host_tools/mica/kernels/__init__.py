@@ -1,4 +1,4 @@
-"""What a step of each kernel is: one row a kernel (`base.Kernel`), one file a family, and here the only list of them."""
+"""The list of all kernels. A kernel is one row (`base.Kernel`) in the file of its family."""
 
 from mica.kernels import (
     attention,

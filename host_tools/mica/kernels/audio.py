@@ -27,7 +27,7 @@ FLOOR_BITS = 62
 
 
 def frames_of(samples: int, frame: int, hop: int) -> int:
-    """How many frames lie in so many samples, which are at least one frame."""
+    """Number of frames in so many samples, which are at least one frame."""
     return 1 + (samples - frame) // hop
 
 
@@ -124,7 +124,7 @@ def root_table(v: Array) -> Array:
 
 
 def _size(v: Array, axes: int | tuple[int, ...]) -> Array:
-    """How many bits the largest of v and ~v needs."""
+    """Number of bits that the largest of v and ~v needs."""
     return bit_length(np.maximum(v, ~v).max(axis=axes))
 
 

@@ -60,13 +60,13 @@ def _rules(x: Tensors, y: Tensor, p: Params) -> Shapes:
 
 
 def _parts(blobs: Blobs, p: Params) -> Blobs:
-    """What `tables` consists of."""
+    """The tables in the blob `tables`, by name."""
     tables, n = blobs["tables"], p["fft"] + 2
     return {"twiddles": tables[:n].reshape(-1, 2), "window": tables[n:]}
 
 
 def stats_of(p: Params, each: int) -> list[int]:
-    """Which statistics each axis has, by their numbers in STATS."""
+    """Statistics of each axis, by their numbers in STATS."""
     return [p["stats"] >> 4 * k & 7 for k in range(each - p["bands"])]
 
 
@@ -189,13 +189,13 @@ def _counts(step: Step, xs: Tensors, y: Tensor, scratch: int) -> Cost:
 def axes_s8(xs: Sequence[Array], blobs: Blobs, p: Params, q: Output) -> Array:
     """A window of samples of some axes to features of each. x int16 [...,N,A], for A = 1 also [...,N], y [...,A,F],
     with flag 1 (across) [...,F,A], all other dimensions 1; N = rows, A = axes. y[a,f] = clamp(zy + requant(v + bias)),
-    each y with a bias, mult and shift of its own; see the notes. v is a statistic of the axis: digit f of stats, 4 bits
-    each from the lowest on, for f < F - bands, at most 8, is 0 mean, 1 deviation, 2 root of the mean square, 3 least, 4
-    most, 5 their difference, 6 crossings of the mean, 7 of zero; then the energies of the bands: energy 0 sum of
-    squares, 1 its root, 2 its logarithm. rows 2 to 2048; bands 0 to F; fft a power of two, 32 to 2048, rows <= fft,
-    without bands 0; places -96 to 96; with bands: tables twiddles [fft/2+1,2], cos**2 + sin**2 <= 2**28 + 2**15, then
-    window [rows], filters [bands,2], least [A], |least| <= 2**30; window, twiddles > -2**15; |bias| < 2**30. Needs
-    scratch: with bands 4 * (fft + (rows + 1) / 2) bytes."""
+    each y with a bias, mult and shift of its own; see the notes. For f < F - bands, which is at most 8, v is a
+    statistic of the axis. Digit f of stats, 4 bits each from the lowest on, names it: 0 mean, 1 deviation, 2 root of
+    the mean square, 3 least, 4 most, 5 their difference, 6 crossings of the mean, 7 of zero. For the other f, v is the
+    energy of a band: energy 0 sum of squares, 1 its root, 2 its logarithm. rows 2 to 2048; bands 0 to F; fft a power of
+    two, 32 to 2048, rows <= fft, without bands 0; places -96 to 96; with bands: tables twiddles [fft/2+1,2], cos**2 +
+    sin**2 <= 2**28 + 2**15, then window [rows], filters [bands,2], least [A], |least| <= 2**30; window, twiddles >
+    -2**15; |bias| < 2**30. Needs scratch: with bands 4 * (fft + (rows + 1) / 2) bytes."""
     v = values(xs[0], blobs, p)
     v = (v.T if p["flags"] & ACROSS else v).reshape(-1)
     acc = int32(v + blobs["bias"].astype(np.int64))

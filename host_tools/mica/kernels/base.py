@@ -27,7 +27,7 @@ SCRATCH_FIXED = 64  # bytes beside what grows with the shapes: constants of a ca
 
 
 class Tensor(Protocol):
-    """What a kernel's rules need to know of a tensor."""
+    """Facts of a tensor that a kernel's rules need."""
 
     dims: Dims
     scale: float
@@ -35,7 +35,7 @@ class Tensor(Protocol):
 
 
 class Step(Protocol):
-    """What a kernel's cost may depend on, beside its tensors."""
+    """Facts of a step, beside its tensors, that a kernel's cost may depend on."""
 
     params: dict[str, int]
     blobs: dict[str, Array]
@@ -108,7 +108,7 @@ class Kernel:
     scratch(x, y, p), scratch_min(out_channels), scratch_of(p): bytes, see `scratch.py`.
     counts(step, xs, y, scratch) -> what the cost of a step depends on: one kind for each piece of code that kernels have for
       it, and some counts that follow from its shapes. scratch: bytes that kernels get beside the tensors.
-    algorithms(step, xs, y, scratch) -> the same of other algorithms that some cores have; a core takes the one that is cheapest there.
+    algorithms(step, xs, y, scratch) -> the same for other algorithms that some cores have; a core takes its cheapest.
     """
 
     id: int
@@ -135,7 +135,7 @@ class Kernel:
     algorithms: Callable[[Step, Tensors, Tensor, int], Sequence[Cost]] = no_algorithms
 
     def __call__(self, oracle: Oracle) -> "Kernel":
-        """The row with what the oracle says of it: its name, and its docstring as `doc`."""
+        """The row with name and `doc` from the oracle: its name and its docstring."""
         return replace(self, name=oracle.__name__, doc=" ".join((oracle.__doc__ or "").split()), oracle=oracle)
 
     @property

@@ -1,4 +1,4 @@
-"""Algorithms of a convolution that some cores have beside the one of all, and what each of them depends on."""
+"""Algorithms of a convolution that only some cores have, and the counts that the cost of each depends on."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ LEAST_PART = 8  # channels of a part whose words are in scratch alone
 
 
 def conv2d_algorithms(step: Step, xs: Tensors, y: Tensor, scratch: int) -> Sequence[Cost]:
-    """Those that take a step: claims with FAST, one group; of weights in codes paired outputs alone."""
+    """The algorithms for a step. It must have FAST and one group; weights in codes have paired outputs alone."""
     if step.params["groups"] != 1 or not is_fast(step):
         return ()
     winograd = None if step.unpacking else _winograd(step, xs, y, scratch)
@@ -47,7 +47,10 @@ def _winograd(step: Step, xs: Tensors, y: Tensor, scratch: int) -> Cost | None:
 
 @dataclass(frozen=True)
 class _Cut:
-    """How paired outputs are cut: lanes of two columns, `rows` high, in groups of four, of which a tile is as many as fit; channels in parts."""
+    """Sizes of the pieces in which paired outputs are computed.
+
+    A lane is two columns, `rows` high. Four lanes are a group; a tile is as many groups as fit. Channels are in parts.
+    """
 
     rows: int
     in_rows: int

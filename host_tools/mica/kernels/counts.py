@@ -12,7 +12,7 @@ def elements(t: Tensor) -> int:
 
 
 def is_fast(step: Step) -> bool:
-    """Whether the fast kernels may take the step."""
+    """True if the fast kernels may take the step."""
     return bool(step.flags & STEP_FLAGS["FAST"])
 
 
@@ -23,8 +23,8 @@ def rows_counts(step: Step, xs: Tensors, y: Tensor, scratch: int) -> Cost:
 
 
 def quotient_bits(outer: int, each: int) -> float:
-    """Where rows find which of `outer` blocks of `each` rows they are in: the bits of all those numbers, which a core that divides in
-    software pays for."""
+    """Bits of the block numbers of all rows, in `outer` blocks of `each` rows. Each row finds its block by a division;
+    a core that divides in software pays for each bit."""
     return float(each * sum(outer - (1 << b) for b in range((outer - 1).bit_length())))
 
 

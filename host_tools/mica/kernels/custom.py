@@ -9,7 +9,7 @@ from mica.kernels.rules import ANY_LENGTH, Broken
 
 
 def custom_definition(definition: bytes) -> tuple[str, dict[str, Any]]:
-    """Name and attributes of a custom operator. Raises ValueError where the bytes do not say them."""
+    """Name and attributes of a custom operator. Raises ValueError if the bytes are not in their format."""
     found = json.loads(definition)
     sound = isinstance(found, dict) and isinstance(found.get("op"), str) and isinstance(found.get("attributes"), dict)
     if not sound:

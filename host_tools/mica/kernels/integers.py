@@ -12,7 +12,7 @@ Params = Mapping[str, int]
 
 @dataclass(frozen=True)
 class Output:
-    """What a kernel has to know beyond its parameters."""
+    """Facts that a kernel needs beyond its parameters."""
 
     dims: tuple[int, ...]
     x_zero: int = 0

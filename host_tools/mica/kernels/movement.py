@@ -224,7 +224,7 @@ def _scatter_counts(step: Step, xs: Tensors, y: Tensor, scratch: int) -> Cost:
 
 
 def _in_place(x: Tensor, y: Tensor) -> bool:
-    """Whether two tensors are the same bytes, where they say so: in a file they do."""
+    """True if two tensors are the same bytes. Tensors without a place, outside of a file, never are."""
     return all(getattr(x, name, None) == getattr(y, name, 0) for name in ("space", "offset"))
 
 

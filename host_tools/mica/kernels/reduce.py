@@ -83,8 +83,8 @@ def _argmax_rules(x: Tensors, y: Tensor, p: Params) -> Shapes:
 
 @Kernel(id=20, params=("axis", "minimum", "select_last"), y_type="int32", group="reduce", rules=_argmax_rules)
 def argmax_s8(xs: Sequence[Array], blobs: Blobs, p: Params, q: Output) -> Array:
-    """Where along an axis the largest element is, with minimum = 1 the smallest: the first, with select_last = 1 the
-    last of equal ones. y has the other dimensions, in any shape."""
+    """Index along an axis of the largest element, with minimum = 1 of the smallest. Of equal ones it is the first, with
+    select_last = 1 the last. y has the other dimensions, in any shape."""
     x = -xs[0].astype(np.int64) if p["minimum"] else xs[0]
     if p["select_last"]:
         found = x.shape[p["axis"]] - 1 - np.argmax(np.flip(x, p["axis"]), axis=p["axis"])
@@ -116,7 +116,7 @@ def _top_k_counts(step: Step, xs: Tensors, y: Tensor, scratch: int) -> Cost:
 
 @Kernel(id=53, params=("axis", "smallest"), y_type="int32", group="reduce", rules=_top_k_rules, counts=_top_k_counts)
 def top_k_s8(xs: Sequence[Array], blobs: Blobs, p: Params, q: Output) -> Array:
-    """Where along an axis the largest elements are, with smallest = 1 the smallest: as many as y has there, the best
+    """Indices along an axis of the largest elements, with smallest = 1 of the smallest: as many as y has there, best
     first, of equal ones the first. Beside the axis y has the dimensions of x."""
     x = xs[0].astype(np.int64) * (1 if p["smallest"] else -1)
     order = np.argsort(x, axis=p["axis"], kind="stable")

@@ -1,4 +1,4 @@
-"""How much scratch a step gets: bytes behind the tensors of the arena, the same for every core."""
+"""Scratch of a step: bytes behind the tensors of the arena, the same number for every core."""
 
 from mica.format.schema import SCRATCH_LEAST
 from mica.kernels import KERNEL_BY_NAME

@@ -62,7 +62,7 @@ def rules(x: Tensors, y: Tensor, p: Params) -> Shapes:
 
 
 def frames_of(inputs: int, rows: Sequence[int]) -> int:
-    """How many rows of the output are features, of a step with so many inputs."""
+    """Number of rows of the output that are features, for a step with so many inputs."""
     return rows[-2] - (KEPT if inputs > 1 else 0)
 
 
@@ -79,7 +79,7 @@ def scratch(p: Params) -> int:
 
 
 def counts(step: Step, xs: Tensors, y: Tensor, scratch: int) -> Cost:
-    """What its cost depends on."""
+    """Counts of operations, from which the cost is estimated."""
     p, frames = step.params, frames_of(len(xs), y.dims)
     points = p["fft"]
     return "", {
@@ -109,7 +109,10 @@ def _times(r: Array, i: Array, t: Array) -> tuple[Array, Array]:
 
 
 def _order(n: int) -> Array:
-    """Which of n numbers stands where before the first stage: digits of base 4 turned round, the last of base 2 where n is no power of 4."""
+    """Order of n numbers before the first stage: their digits of base 4, reversed.
+
+    If n is no power of 4, the last digit is of base 2.
+    """
     order, left = np.arange(n).reshape(1, n), n
     while left > 1:
         base = 4 if left % 4 == 0 else 2

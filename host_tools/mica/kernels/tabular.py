@@ -37,14 +37,14 @@ def keys(bits: Array) -> Array:
 
 
 def reals(key: Array) -> Array:
-    """What `keys` was given, as float64."""
+    """Real numbers of keys, as float64: the inverse of `keys`."""
     k = key.astype(np.int64)
     bits = np.where(k < 0, -k | 0x80000000, k).astype(np.uint32)
     return bits.view(np.float32).astype(np.float64)
 
 
 def nan(bits: Array) -> Array:
-    """Which int32 bit patterns are those of a NaN."""
+    """True for each int32 bit pattern that is a NaN."""
     out: Array = (bits.astype(np.int64) & 0x7FFFFFFF) > 0x7F800000
     return out
 
@@ -128,7 +128,7 @@ def _ranks_counts(step: Step, xs: Tensors, y: Tensor, scratch: int) -> Cost:
     counts=_ranks_counts,
 )
 def ranks_s8(xs: Sequence[Array], blobs: Blobs, p: Params, q: Output) -> Array:
-    """Where features stand among the thresholds of trees. x float32 [...,F], y [...,C]: y[...,c] = -128 + the number of
+    """Ranks of features among the thresholds of trees. x float32 [...,F], y [...,C]: y[...,c] = -128 + the number of
     the thresholds first[c] to first[c + 1] - 1 that are less than x[...,source[c]], missing[c] for a NaN. thresholds
     hold float32 as integers in the same order: the bit pattern, or the negative of its lower 31 bits where the sign is
     set; they ascend in each column, 255 at most (found by halving: low = 0, n of them; while n > 0 with h = n / 2: if

@@ -30,7 +30,7 @@ def _rows(x: Tensor, y: Tensor) -> None:
 
 
 def largest(kind: int, features: int, bound: int) -> int:
-    """What no distance of so many features exceeds, all integers being within +-bound."""
+    """Upper bound of a distance of so many features, if all integers are within +-bound."""
     return features * (2 * bound, 4 * bound * bound, bound * bound)[kind]
 
 

@@ -43,7 +43,7 @@ def canvas(x: Array, p: Params, q: Output, fill: int) -> Array:
 
 
 def taps_of(canvas: Array, p: Params, q: Output) -> list[list[Array]]:
-    """taps[ky][kx]: what each output pixel reads there, [OH, OW, C]."""
+    """taps[ky][kx]: the element that each output pixel reads there, [OH, OW, C]."""
     oh, ow = q.dims[1:3]
     out = []
     for ky in range(p["kernel_h"]):

@@ -1,1 +1,1 @@
-"""Where every byte of every tensor lies at every step: decided here, once, on the host."""
+"""The place of every byte of every tensor at every step, decided once, on the host."""

@@ -5,7 +5,7 @@
                                            =>   y = Join(a, b): what makes a and b writes straight into y
     y = Reshape(x)                               was an alias from the start
 
-A part begins on a multiple of 4, as the format wants of every tensor. Whether aliasing pays is not decided here: a
+A part begins on a multiple of 4, as the format requires of every tensor. Whether aliasing pays is not decided here: a
 joined tensor takes all its bytes from the moment its first part is made (`plan.best_plan` tries both).
 """
 
@@ -19,7 +19,7 @@ ALIASES = ("Reshape", "View", "Join")
 
 
 class Places:
-    """Which value's bytes each value lies in, and where: (name, offset in bytes). Filled node by node, in order."""
+    """For each value the value whose bytes it shares: (name, offset in bytes). Filled node by node, in order."""
 
     def __init__(self, g: Graph, nodes: list[Node] | None = None) -> None:
         self.g = g
@@ -35,7 +35,7 @@ class Places:
         return name, offset
 
     def held(self, name: str) -> bool:
-        """Whether a value's bytes are a state's, which is in no plan."""
+        """True if a value's bytes are a state's, which is in no plan."""
         return self.g.value(self.find(name)[0]).held >= 0
 
     def add(self, node: Node) -> None:
@@ -49,7 +49,7 @@ class Places:
                 at += self.g.value(i).bytes
 
     def can_join(self, node: Node) -> bool:
-        """Whether the inputs of a concat_s8 may be parts of its output.
+        """True if the inputs of a concat_s8 may be parts of its output.
 
         Nothing lies before the axis, no input is constant, comes twice, or is itself a part of something, and each
         begins where a tensor may.

@@ -22,7 +22,7 @@ ORDERS: tuple[Callable[[Storage], tuple], ...] = (
 
 
 def lower_bound(storages: Sequence[Storage], n_steps: int) -> tuple[int, int]:
-    """(bytes alive at once, at most; the first step at which they are): no plan in this order can be smaller."""
+    """(largest number of bytes alive at once, its first step): no plan in this order can be smaller."""
     peak, at = 0, 0
     for k in range(n_steps + 1):
         live = sum(s.bytes for s in storages if s.first <= k <= s.last)

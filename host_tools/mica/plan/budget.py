@@ -1,4 +1,4 @@
-"""A plan within a number of bytes: layers in strips, a fed input, and convolutions in groups of channels where strips are not enough."""
+"""A plan within a number of bytes: layers in strips, a fed input, if needed convolutions in groups of channels."""
 
 from mica.errors import MicaError
 from mica.format.schema import SCRATCH_LEAST
@@ -48,7 +48,7 @@ def within_budget(
 
 
 def _matters(g: Graph, ram: int) -> bool:
-    """Whether a convolution that can be cut takes more than there is, or not much less."""
+    """True if a convolution that can be cut takes more than half of the limit."""
     return any(2 * (g.value(c.inputs[0]).bytes + g.value(c.outputs[0]).bytes) > ram for c, _ in cuttable(g))
 
 

@@ -2,9 +2,10 @@
 
     a = f(x)   b = g(a)   c = h(a, b)   =>   a = f(x)  |  takes a: b = g(a)  |  takes a, b: c = h(a, b)
 
-A piece is a run of neighbouring steps. It takes what earlier pieces made and it reads, and gives what later ones read, or what the
-graph gives; a tensor that is read much later goes there straight, not through the pieces between. Reshapes, parts and joins of tensors
-(plan/alias.py) take no time and cross no boundary: each piece has those that it needs.
+A piece is a run of neighbouring steps. It takes the tensors that it reads from earlier pieces. It gives the tensors
+that later pieces read, and outputs of the graph. A tensor that is read much later goes there directly, not through the
+pieces between. Reshapes, parts and concatenations without a copy (plan/alias.py) take no time and cross no boundary:
+each piece has those that it needs.
 """
 
 import math
@@ -29,19 +30,19 @@ class Piece:
 
 
 class Cutter:
-    """What pieces of an integer graph take and give."""
+    """Tensors that pieces of an integer graph take and give."""
 
     def __init__(self, g: Graph) -> None:
         self.g = g
         self.steps = [n for n in g.nodes if n.op not in ALIASES]
         self._alias = {n.outputs[0]: n for n in g.nodes if n.op in ALIASES}
         self._made = {o: k for k, n in enumerate(self.steps) for o in n.outputs}  # step that makes a root
-        self._last: dict[str, int] = {}  # the last step that reads a root, through whatever alias
+        self._last: dict[str, int] = {}  # the last step that reads a root, through any alias
         for k, node in enumerate(self.steps):
             for name in node.inputs:
                 for root in self._roots(name):
                     self._last[root] = k
-        # An output is given by the piece that has the last of what it is made of.
+        # The piece that makes the last part of an output gives it.
         self._outputs: dict[int, list[str]] = {}
         for o in dict.fromkeys(g.outputs):
             roots = self._roots(o)
@@ -82,7 +83,7 @@ class Cutter:
                 if self._last.get(o, -1) >= end:
                     gives[o] = None
             gives |= dict.fromkeys(outputs)
-        if first == 0:  # somebody has to take what nobody reads
+        if first == 0:  # the first piece takes the inputs that no step reads
             takes |= dict.fromkeys(i for i in self.g.inputs if i not in self._last)
         inputs = [i for i in self.g.inputs if i in takes]
         return Piece(first, end, inputs + [t for t in takes if t not in inputs], list(gives))
@@ -123,8 +124,9 @@ def _copy(node: Node) -> Node:
 
 
 def best_cuts(n: int, parts: int, stage: Stage) -> list[int] | None:
-    """Where to cut n steps into `parts` pieces, so that the dearest costs least, and of those that are equal all together; the first
-    step of each piece but the first. None where there is no way.
+    """First step of each piece but the first, for the best cut of n steps into `parts` pieces; None if there is none.
+
+    The best cut has the least cost of its dearest piece; of equal ones, the least sum of costs.
     """
     # best[j]: (dearest, sum, cuts) of the first j steps in so many pieces
     best: list[tuple[float, float, list[int]] | None] = [None] * (n + 1)

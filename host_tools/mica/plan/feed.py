@@ -1,4 +1,4 @@
-"""Which input a caller can deliver row by row (`mica pack --feed`), and in which shape."""
+"""The input that a caller can deliver row by row (`mica pack --feed`), and the shape of its rows."""
 
 from dataclasses import replace
 
@@ -7,12 +7,12 @@ from mica.ir.graph import Graph
 
 
 def fed_input(g: Graph) -> str:
-    """The first picture [1, H, W, C] among the inputs; where there is none, the first input, and the planner says why it cannot be."""
+    """The first picture [1, H, W, C] among the inputs, else the first input: the planner says why it cannot be fed."""
     return next((i for i in g.inputs if is_image(g.value(i).shape)), g.inputs[0])
 
 
 def as_picture(g: Graph, name: str) -> Graph:
-    """A graph whose input `name` has rows, where one channel makes no difference of their order; else g itself.
+    """A graph without the Reshape that gives rows to the input `name`, if there is one; else g itself.
 
     x [1, 1, H, W] -> Reshape [1, H, W, 1] -> ...   =>   x [1, H, W, 1] -> ...
     """

@@ -30,7 +30,7 @@ def cuttable(g: Graph) -> list[tuple[Node, Node]]:
 
 
 def in_groups(g: Graph, channels: int) -> Graph | None:
-    """A graph with such convolutions in groups of so many channels (a multiple of 4); None where none has more."""
+    """A graph with such convolutions in groups of so many channels (a multiple of 4); None if none has more."""
     assert channels % BLOB_ALIGN == 0
     pairs = [(conv, pool) for conv, pool in cuttable(g) if g.value(conv.outputs[0]).shape[3] > channels]
     if not pairs:

@@ -1,4 +1,4 @@
-"""Which activations share storage by construction, and from which step to which each storage is alive."""
+"""Storages that activations share by construction, and the first and last step at which each storage is alive."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Lifetimes:
     inside: dict[str, int] = field(default_factory=dict)  # offset of a value in its storage, bytes
 
     def offset(self, name: str) -> int:
-        """Where a value lies in the arena, once its storage was placed."""
+        """Offset of a value in the arena, once its storage has a place."""
         return self.of_value[name].offset + self.inside[name]
 
 

@@ -61,7 +61,7 @@ class _Problem:
             self.steps.append(_Step(reads, storage(n.outputs[0]), shared, needs))
         kept = {storage(o) for o in g.outputs}
         self.readers = [0] * len(self.sizes)  # bitmask of the steps that read each storage
-        self.writers = [0] * len(self.sizes)  # and of those that write it: several where it is joined from parts
+        self.writers = [0] * len(self.sizes)  # and of those that write it: several if it is joined from parts
         for k, s in enumerate(self.steps):
             self.writers[s.write] |= 1 << k
             for r in s.reads:

@@ -127,8 +127,8 @@ def verify_strips(
 ) -> None:
     """The same as `verify` for a plan with strips, by the owner of each byte of each row. fed: the input that comes by rows.
 
-    Every call has to find the rows that it reads, where the window of its kernel wants them, and what it writes is then
-    there. Two names of the same bytes (a reshape) are followed to the name that was written.
+    Every call has to find the rows that it reads, where the window of its kernel expects them, and what it writes is
+    then there. Two names of the same bytes (a reshape) are followed to the name that was written.
     """
     replay = _RowReplay(g, offsets, arena_bytes, in_place, fed)
     begins = {s.first: s for s in strips}
@@ -166,7 +166,7 @@ class _RowReplay:
                 self._write(name, 0, g.value(name).bytes, "model input")
 
     def read(self, name: str, low: int, high: int, by: str) -> None:
-        """Bytes [low, high) of a value, whatever names they were written under."""
+        """Bytes [low, high) of a value, under any name that they were written with."""
         at = 0
         place = self.offsets[name]
         for written, first, size in self._parts(name):
@@ -281,7 +281,7 @@ class _RowReplay:
         return self.alias.get(name, [(name, 0, self.g.value(name).bytes)])
 
     def _span(self, name: str, low: int, high: int, by: str) -> slice:
-        """Where bytes [low, high) of a value lie."""
+        """Bytes of the arena that hold bytes [low, high) of a value."""
         at = self.offsets[name] - self.gone[name] * self._row_bytes(name)
         if at + low < 0 or at + high > self.bytes.size or self.offsets[name] % 4:
             raise PlanError(f"{by}: '{name}' at bytes {at + low}..{at + high} of an arena of {self.bytes.size}")

@@ -1,4 +1,4 @@
-"""Which real values each activation takes: runs the float graph over the calibration samples."""
+"""Ranges of the real values of each activation: runs the float graph over the calibration samples."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def observe(
 
 
 class Runs:
-    """Float runs of one graph over samples, several in one go. What one gives is kept where there is room for it.
+    """Float runs of one graph over samples, several in one go. Results are kept while there is capacity.
 
     Raises MicaError where an activation is not finite.
     """
@@ -114,7 +114,7 @@ class Runs:
 
 
 def _finite(g: Graph, samples: Samples, numbers: Sequence[int]) -> Iterator[tuple[str, np.ndarray]]:
-    """The activations of some samples as they are made. Raises MicaError where one is not finite."""
+    """The activations of some samples as they are made. Raises MicaError if one is not finite."""
     reals = exact_inputs(g)  # a NaN is a missing feature there
     with np.errstate(over="ignore", invalid="ignore"):  # said below, once, with the node's name
         for name, array in batch.stream(g, batch.inputs(samples)):

@@ -19,9 +19,9 @@ from mica.reference import batch, functions
 
 @dataclass(frozen=True)
 class Chain:
-    """Which of the samples are consecutive, and what a run hands on to the next one.
+    """Consecutive samples, and the states that a run hands on to the next one.
 
-    texts: more samples, for fits alone; each text begins anew, and its runs but the first have no states (`own_text.py`).
+    texts: more samples, for fits alone. Each text is a new sequence; only its first run holds states (`own_text.py`).
     """
 
     pairs: Sequence[StatePair] = ()
@@ -36,11 +36,11 @@ class Chain:
             place += len(part) + 1
 
     def follows(self, before: Mapping[str, np.ndarray], after: Mapping[str, np.ndarray]) -> bool:
-        """Whether `after` is the run behind `before`."""
+        """True if `after` is the run behind `before`."""
         return self._places[id(after)] == self._places[id(before)] + 1
 
     def written_first(self, g: Graph) -> dict[str, str]:
-        """What states become -> the state, of those that nothing reads before they are written: layer after layer can hand them on."""
+        """Result -> state, if nothing reads the state before it is written: layer after layer can hand it on."""
         makers = {o: k for k, node in enumerate(g.nodes) for o in node.outputs}
         first = {i: k for k, node in reversed(list(enumerate(g.nodes))) for i in node.inputs}
         return {r: s for s, r in self.pairs if r in makers and first.get(s, len(g.nodes)) >= makers[r]}
@@ -52,7 +52,7 @@ ALONE = Chain()
 def noise(
     exact: Graph, tried: Sequence[tuple[Graph, Mapping[str, Quant]]], samples: Samples, pairs: Sequence[StatePair]
 ) -> list[float]:
-    """As `simulate.noise`, of consecutive samples from the first one on, whose states are what the graph made of those before."""
+    """As `simulate.noise`, for consecutive samples: each takes the states that the one before made."""
     names = [n for n in simulate.watched(exact) if all(n in quants for _, quants in tried)]
     ends = [*names, *(result for _, result in pairs)]
     error, size = np.zeros((len(tried), len(names))), np.zeros(len(names))
@@ -70,10 +70,11 @@ def noise(
 
 
 def added(exact: Graph, tried: Sequence[Graph], samples: Samples, pairs: Sequence[StatePair]) -> list[float]:
-    """What a change of weights adds to the noise: mean over the watched values of the squared difference, against their squares.
+    """Noise that each change of weights adds: mean squared difference of the watched values, relative to their squares.
 
-    With exact activations. Rounded ones would be rounded otherwise wherever something before them changed: noise of another
-    making, and more of it the earlier the layer is. pairs: as in `noise`; without them each sample is a run by itself.
+    Activations are exact. If they were rounded, each change before them would also change their rounding: that is noise
+    from another source, and more of it the earlier the layer is. pairs: as in `noise`; without them each sample is a
+    run by itself.
     """
     names = simulate.watched(exact)
     changed = [_changed(exact, g, pairs) for g in tried]
@@ -95,7 +96,7 @@ def added(exact: Graph, tried: Sequence[Graph], samples: Samples, pairs: Sequenc
 
 
 def _changed(exact: Graph, g: Graph, pairs: Sequence[StatePair]) -> list[Node]:
-    """Nodes of g that read other constants than those of `exact`, and all that hear of it, in this run or a later one."""
+    """Nodes of g whose constants differ from those of `exact`, and all that depend on these, in any later run too."""
     values: set[str] = set()
     before = -1
     while before < len(values):

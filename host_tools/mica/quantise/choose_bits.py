@@ -1,9 +1,11 @@
-"""Which layers get weights of four bits, by calibration samples alone.
+"""Choice of the layers whose weights get four bits, by calibration samples alone.
 
-All that may (`lowbits.candidates`), or a choice: each is tried alone, and what it adds to the noise of the outputs, for each byte
-that it saves, is its place in a queue. The errors of different layers are about independent, so their noise adds up. From the
-front of the queue as many layers are taken as a file of a given size needs, those at the end given back where that leaves room, or
-as many as the outputs may lose; the loss is then measured, on samples that had no part in the fit. Before any of them comes a head that can be its embedding's table (`share_table.py`).
+All candidates (`lowbits.candidates`) get four bits, or a choice of them. For a choice each layer is tried alone; a
+queue sorts them by the noise that a layer adds to the outputs for each byte that it saves. The errors of different
+layers are about independent, so their noise adds up. Layers are taken from the front of the queue until the file has a
+given size, or until the outputs may lose no more. If that leaves bytes free, the last layers are given back. The loss
+is then measured, on samples that had no part in the fit. A head that can be its embedding's table (`share_table.py`)
+comes before all of them.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -68,7 +70,7 @@ def apply(
 
 
 def _shared(tuned: Tuned, samples: Samples, bits: Bits, size: Callable[[Tuned], int], measured: bool) -> Tuned:
-    """With a head in its embedding's table, where the file has to become smaller and the outputs do not lose too much by it."""
+    """The network with a head in its embedding's table, if the file has to become smaller and the outputs allow it."""
     if bits.size is not None and size(tuned) <= bits.size:
         return tuned
     made = share_table.run(tuned)
@@ -171,7 +173,7 @@ def saved(g: Graph, name: str) -> int:
 def smallest(
     queue: Sequence[str], saves: Mapping[str, int], size: Callable[[Sequence[str]], int], limit: int
 ) -> list[str]:
-    """As few layers as the limit needs. saves: about how many bytes each of them saves; size: what a file takes with these."""
+    """As few layers as the limit needs. saves: about the bytes that each saves; size: bytes of a file with these."""
     if size([]) <= limit:
         return []
     if (least := size(queue)) > limit:

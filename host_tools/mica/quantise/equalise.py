@@ -30,7 +30,7 @@ from mica.reference import batch
 LINEAR = ("Conv2d", "DepthwiseConv2d", "FullyConnected")
 CHOICES = ((1, 0), (2, 0), (3, 0), (4, 0), (1, 3), (2, 2), (3, 1))  # (4 a, 4 b)
 GAIN = 0.98  # an error above this share of the old one is not worth a change
-# A channel that was small may take up to 1 / HEADROOM of the range: what it shows in use is not all in the samples.
+# A channel that was small may take up to 1 / HEADROOM of the range: in use it can exceed the samples' values.
 HEADROOM = 1.25
 KEPT = 1_000_000  # weights of all second nodes, up to which those of each choice are made once: 100 bytes for each
 LARGEST = 2.0**10  # of s against its mean, so that no weights become numbers that float32 rounds to nothing
@@ -54,7 +54,7 @@ Channels = dict[str, np.ndarray]  # activation -> largest |value| of each channe
 
 
 def channels(g: Graph) -> Channels:
-    """What `calibrate.observe` shall measure: zeros for the activation between the nodes of each pair."""
+    """Zeros for the activation between the nodes of each pair: the ranges that `calibrate.observe` is to measure."""
     return {p.between: np.zeros(g.value(p.between).shape[-1]) for p in pairs(g)}
 
 

@@ -2,7 +2,7 @@
 
     norm    y_i = W_i @ (norm(x) * g)              =>  W_i' = W_i * s, g' = g / s        for all layers i that read the norm
     gate    y = W @ (a * (U @ x))                  =>  W' = W * s, U' = U / s
-    scores  attend(Q @ x, K @ x)                   =>  Q' = Q * s, K' = K / s            per pair of channels that a product joins
+    scores  attend(Q @ x, K @ x)                   =>  Q' = Q * s, K' = K / s            per pair of multiplied channels
 
 As in `equalise.py`, an activation has one scale for all channels; a weight's scale is its output channel's, so that the layer in front pays
 nothing. Keys and queries pay for each other. A rotation turns two channels into two, so both have the same s; queries that share a head of
@@ -90,7 +90,7 @@ def runs(g: Graph, samples: Samples) -> Iterator[Values]:
 
 
 class Place(Protocol):
-    """Where channels can be made alike. s: one factor a channel, that the values there are divided by."""
+    """A place where channels can be made alike. s: one factor a channel; the values there are divided by it."""
 
     def measured(self) -> Mapping[str, int]:
         """Values whose sizes are needed -> the axis along which they do not differ; -1: sizes of the last axis."""
@@ -155,7 +155,7 @@ def _owned(g: Graph, node: Node) -> bool:
 
 
 def _product(g: Graph, node: Node, x: np.ndarray, s: np.ndarray) -> np.ndarray:
-    """What a product makes of x, its weights times s in 8 bits."""
+    """Output of a product for x, with its weights times s in 8 bits."""
     w = rounded_rows(np.asarray(g.data(node.inputs[1])) * s.astype(np.float32))
     (y,) = apply(g, node, [x, w, np.asarray(g.data(node.inputs[2]))])
     return y
@@ -261,7 +261,7 @@ def _gates(g: Graph) -> list[Place]:
 
 @dataclass
 class Traced:
-    """Where the channels of a product stand in a value that is made of them by copies and rotations."""
+    """Channels of a product in a value that is made of them by copies and rotations."""
 
     product: Node
     channels: np.ndarray  # of each element of the value
@@ -339,7 +339,7 @@ _DEPTH = 100  # nodes behind one another that are looked through
 
 
 def _trace(g: Graph, name: str, pairs: Mapping[str, str], depth: int = 0) -> Traced | None:
-    """What a value is made of, where nothing else reads it on the way. pairs: by their states."""
+    """Product that a value is made of, None if others read the values between. pairs: state -> its result."""
     node = g.producers().get(name)
     shape = g.value(name).shape
     if node is None or depth > _DEPTH or g.value(name).quant is not None or len(g.consumers().get(name, [])) != 1:

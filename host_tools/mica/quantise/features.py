@@ -24,7 +24,7 @@ LEAST = 32  # samples, by which the range of a single feature can be told
 
 
 def balance(g: Graph, samples: Samples, kept: Collection[str] = ()) -> Graph:
-    """A core graph, changed where it loses features. kept: inputs that have to stay what they are (states)."""
+    """A core graph, changed where it loses features. kept: inputs that must not change (states)."""
     for name in g.inputs:
         v = g.value(name)
         row = v.quant is None and v.dtype == "float32" and len(v.shape) in (1, 2) and v.size == v.shape[-1] > 1

@@ -1,9 +1,9 @@
 """Values that share one scale and zero point, so that nothing is computed where elements only move.
 
 Reshape, MaxPool, Slice ...: output and input are one group. Concat, Pad, Resize: inputs and output become one where
-that costs no accuracy: the range that all need is the output's anyway, so an input that only goes there may have it.
-An input that others read too joins only if its own range is at least a quarter of that (two bits are lost at most).
-Where an input stays apart, a table converts it in front of the operator (`steps/movement.py`).
+that costs no accuracy: all need the output's range anyway, so an input that only goes there may have it. An input with
+other readers enters the group only if its own range is at least a quarter of that (two bits are lost at most). If an
+input stays apart, a table converts it in front of the operator (`kernels/movement.py`).
 """
 
 from collections.abc import Mapping
@@ -15,9 +15,11 @@ from mica.ir.ops import CORE_BY_NAME
 from mica.quantise.calibrate import Range
 from mica.reference.recurrent import bounded
 
-WIDENS = 4.0  # a shared range may be this many times a member's own
-# A constant that is joined to data (a mask, a fill value) may widen the range by its own width, or by this where that
-# is less: exp(-16) is nothing after a softmax. Masks of -1e9 would leave one step for all the data.
+# A shared range may be this many times a member's own.
+WIDENS = 4.0
+
+# A constant that is joined to data (a mask, a fill value) may widen the range by its own width, or by this if that
+# is less. After a softmax exp(-16) is nothing; masks of -1e9 would leave one step for all the data.
 MASK = 16.0
 
 
@@ -49,7 +51,7 @@ class Groups:
         return self.fixed.get(self.find(name))
 
     def range(self, name: str) -> Range:
-        """The range of a value's group, where it has no given scale."""
+        """The range of a value's group, if it has no given scale."""
         return self.ranges[self.find(name)]
 
 
@@ -125,20 +127,20 @@ def _note(groups: Groups, name: str, r: Range) -> None:
 
 
 def real_range(q: Quant) -> Range:
-    """What integers with this scale can hold."""
+    """Range of the real values that integers with this scale can hold."""
     low, high = q.limits
     return Range((low - q.zero_point) * q.scale, (high - q.zero_point) * q.scale)
 
 
 def constants(g: Graph, node: Node) -> list[np.ndarray]:
-    """What a joining operator puts into its output beside its inputs."""
+    """Constants that a joining operator puts into its output beside its inputs."""
     if node.op == "Pad":
         return [np.array(node.attrs["value"])] if node.attrs["mode"] == "constant" else []
     return [np.asarray(g.data(i)) for i in node.inputs if g.is_const(i)] if node.op == "Concat" else []
 
 
 def _all_fit(g: Graph, node: Node, scales: set[Quant | None], ranges: Mapping[str, Range]) -> bool:
-    """Whether the output can be said in the inputs' one scale: the constants too, and what a Resize overshoots."""
+    """True if the inputs' one scale can hold the output, with its constants and the overshoot of a Resize."""
     (q,) = scales
     assert q is not None
     more = [Range(float(c.min()), float(c.max())) for c in constants(g, node)]
@@ -182,12 +184,12 @@ def _may_share(g: Graph, groups: Groups, node: Node, i: str) -> bool:
 
 
 def _within(r: Range, q: Quant) -> bool:
-    """Whether a free range may take over a given scale: it fits, and loses no more than two bits."""
+    """True if a free range may take a given scale: it fits, and loses no more than two bits."""
     return _inside(r, q) and width(real_range(q)) <= WIDENS * width(r)
 
 
 def _others(g: Graph, groups: Groups, root: str, node: Node) -> bool:
-    """Whether anything but `node` computes with a value of the group, or it is an output of the model."""
+    """True if a node other than `node` computes with a value of the group, or one is an output of the model."""
     if any(groups.find(o) == root for o in g.outputs):
         return True
     for n in g.nodes:

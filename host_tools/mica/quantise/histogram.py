@@ -1,7 +1,7 @@
-"""How often an activation takes which value, in bounded memory and one pass.
+"""Histogram of an activation's values, in bounded memory and one pass.
 
-Bins are a power of two wide and begin at zero. When a value does not fit, the width doubles and neighbours merge, so
-the bins depend on what was seen and not on the order in which it came, and two histograms add up exactly. Zeros are
+Bins are a power of two wide and begin at zero. When a value does not fit, the width doubles and neighbours merge. So
+the bins depend on the values and not on their order, and two histograms add up exactly. Zeros are
 counted apart: an int8 zero point stands for zero exactly, and behind a Relu most values are zeros.
 """
 

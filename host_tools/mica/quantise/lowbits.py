@@ -2,13 +2,14 @@
 
     Linear(x, w, b)   =>   Linear(x, w', b'), w' = table[codes] * attrs["weight_steps"], attrs["weight_bits"] = 4
 
-The scale of a channel is that of its int8 weights, so that all channels share one table: a weighted k-means of the weights in
-their steps, rounded to int8. Layers are fitted in sequence. What a layer reads are the outputs of quantised layers, xq, not the
-exact x; so its weights first become those with the least squared error of W xq against w x (a ridge regression, which
-leaves weights alone that the samples say nothing of), and are then rounded to the table one by one, errors handed on (`rounding.in_turn`).
-How much of both serves a layer, held-out samples say: it is fitted to one half of them and measured on the other, and
-the winner is made of all. Of consecutive runs, channels then get the best of some steps, and weights move one by one to the
-table's value that is best beside the others. The bias takes up the shift of the mean. Layers of eight bits behind them are fitted likewise.
+The scale of a channel is that of its int8 weights, so that all channels share one table: a weighted k-means of the
+weights in their steps, rounded to int8. Layers are fitted in sequence. A layer reads the outputs of quantised layers,
+xq, not the exact x. So its weights first become those with the least squared error of W xq against w x. That is a ridge
+regression, which keeps a weight as it is if the samples tell nothing about it. The weights are then rounded to the
+table one by one, errors handed on (`rounding.in_turn`). Held-out samples decide how much of both serves a layer: it is
+fitted to one half of the samples and measured on the other, and the winner is made of all. With consecutive runs, each
+channel then gets the best of some steps, and weights move one by one to the table's value that is best beside the
+others. The bias corrects the shift of the mean. Layers of eight bits behind them are fitted likewise.
 
 Every weight is again an int8 times a step, so nothing behind this file but the codec knows of it.
 """
@@ -63,7 +64,7 @@ def candidates(g: Graph) -> list[str]:
 
 
 def _large(g: Graph, node: Node) -> bool:
-    """Whether there is something to save, and no bottleneck."""
+    """True if the layer is large enough to save bytes, and no bottleneck."""
     w = g.value(node.inputs[1])
     return w.size >= LEAST and min(w.shape[0], w.size // w.shape[0]) > NARROW
 
@@ -158,7 +159,7 @@ def _walk(
 
 
 def _refitted(g: Graph, node: Node) -> bool:
-    """Whether a layer of eight bits may be fitted to what layers of four deliver: its weights are the compiler's to choose."""
+    """True if a layer of eight bits may be fitted to outputs of layers of four: the compiler chooses its weights."""
     if node.op not in OPS or node.attrs.get("weight_steps") is not None:
         return False
     return all(g.is_const(i) and bool(np.all(np.isfinite(np.asarray(g.data(i))))) for i in node.inputs[1:])

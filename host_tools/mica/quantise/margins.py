@@ -1,13 +1,14 @@
-"""Ranges of scores and of the logits behind them: what calibration saw, and what a confident answer needs.
+"""Ranges of scores and of the logits behind them: the values that calibration saw, and those of a confident answer.
 
-y = Sigmoid(x), y an output    =>   x reaches +-3.9 at least, where y is 0.98 or 0.02, and ends at +-6.2, where y in int8 is 1 or 0
-y = Softmax(x) of C classes    =>   x is 5 + log(C - 1) wide at least, so that one class of C can have 0.99
-scores behind them             =>   [0, 1], whatever calibration saw
+y = Sigmoid(x), y an output    =>   x reaches +-3.9 at least (y: 0.98 or 0.02) and ends at +-6.2 (int8 y: 1 or 0).
+y = Softmax(x) of C classes    =>   x is 5 + log(C - 1) wide at least, so that one class of C can have 0.99.
+scores behind them             =>   [0, 1], even if calibration saw less.
 
-A detector whose calibration samples hold nothing to detect would never detect anything otherwise: its logits end where those of
-the samples end. A margin costs two bits at most (`groups.WIDENS`). A score map spends its steps where a score is not 0. Any function that ends in two limits counts as a
-sigmoid, where a sigmoid, a tanh or an exponential is part of it. Its result has to reach an output of the model with nothing
-but movements, products, maxima and means of other scores between: gates inside of a network keep the range that was seen.
+A detector whose calibration samples hold nothing to detect would never detect anything otherwise: its logits end where
+those of the samples end. A margin costs two bits at most (`groups.WIDENS`). A score map spends its steps where a score
+is not 0. Any function that ends in two limits counts as a sigmoid, if a sigmoid, a tanh or an exponential is part of
+it. Its result has to reach an output of the model; only movements, products, maxima and means of other scores may lie
+between. Gates inside of a network keep the range that was seen.
 """
 
 import math
@@ -140,7 +141,7 @@ def _behind(g: Graph, name: str) -> list[str]:
 
 
 def _of_scores(g: Graph, node: Node) -> bool:
-    """Whether all that a node reads are numbers from 0 to 1."""
+    """True if a node reads only numbers from 0 to 1."""
     return all(_is_score(g, i) for i in node.inputs)
 
 
@@ -171,7 +172,7 @@ def _sources(g: Graph, name: str) -> list[str]:
 
 
 def _read_by(g: Graph, name: str, ends: list[Node]) -> bool:
-    """Whether nothing but these nodes computes with a value, and it is no output."""
+    """True if only these nodes compute with a value, and it is no output."""
     known, consumers, todo = {id(n) for n in ends}, g.consumers(), [name]
     while todo:
         at = todo.pop()
@@ -186,9 +187,9 @@ def _read_by(g: Graph, name: str, ends: list[Node]) -> bool:
 
 
 def never_seen(g: Graph, samples: Samples, labels: Sequence[str] = ()) -> list[str]:
-    """What the outputs never said in calibration, though they can, in lines for a person: a score near 1, a class.
+    """Lines for a person: answers that the outputs can give and never gave in calibration, a score near 1 or a class.
 
-    Few samples, or many classes, say nothing of that: there is nothing about them.
+    No lines for few samples or many classes, which prove nothing.
     """
     ends = {n.outputs[0]: n for n in heads(g)}
     if not ends or len(samples) < LEAST:

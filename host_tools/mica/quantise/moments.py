@@ -1,4 +1,4 @@
-"""What the inputs of convolutions and matrix products look like: mean and second moments of the patches they multiply.
+"""Statistics of the inputs of convolutions and matrix products: mean and second moments of their patches.
 
 A patch is the part of x that one output value of a channel is a dot product with: K numbers, in the order of the
 weights. With its mean m and covariance C the effect of any change d [K] of a channel's weights is known without
@@ -16,7 +16,7 @@ from mica.ir.graph import Graph, Node, Quant
 from mica.quantise.calibrate import Runs, Samples
 from mica.quantise.equalise import LINEAR
 
-MAX_PATCHES = 512  # of one sample and layer; evenly spread over the picture
+MAX_PATCHES = 512  # of one sample and layer; at even distances over the picture
 FINE = 2.0**16
 MAX_ENTRIES = 4_000_000  # of all covariances of a network together, 8 bytes each
 
@@ -126,7 +126,7 @@ class Rows:
 
 
 class Places:
-    """Where the patches of a linear node lie in its input, MAX_PATCHES at most, evenly spread over the picture."""
+    """Places of the patches of a linear node in its input, MAX_PATCHES at most, at even distances over the picture."""
 
     def __init__(self, g: Graph, node: Node) -> None:
         self.groups, self.taps = shape(g, node)

@@ -2,9 +2,9 @@
 
     samples: token, position, ... of consecutive runs  =>  texts: their inputs again, but with tokens drawn by the float model's scores
 
-Some hundred consecutive runs say too little of what a layer reads: weights moved by them serve these runs and no others. The
-model itself knows what text it was made for (as Z. Liu et al., "LLM-QAT", 2023, have data from the model alone). Only fits of
-weights read such runs; ranges, and what is measured, stay with the samples that were given.
+A few hundred consecutive runs are too few for fits: weights fitted to them serve these runs and no others. The model
+itself can write the kind of text that it was trained on (Z. Liu et al., "LLM-QAT", 2023, take data from the model
+alone). Only fits of weights read such runs; ranges and measurements use the samples that were given.
 """
 
 import math

@@ -71,13 +71,13 @@ def _whole(g: Graph, ranges: Mapping[str, Range]) -> dict[str, Quant]:
 
 
 def _in_one(g: Graph, node: Node) -> bool:
-    """Whether the hidden state of a recurrent layer never leaves [-1, 1]."""
+    """True if the hidden state of a recurrent layer never leaves [-1, 1]."""
     initial = node.inputs[1:-5][:1]
     return bounded(node.attrs) and all(g.is_const(i) and np.abs(np.asarray(g.data(i))).max() <= 1 for i in initial)
 
 
 def _truths(g: Graph) -> set[str]:
-    """Values that are 0 or 1: what comparisons give, and what is chosen from such."""
+    """Values that are 0 or 1: results of comparisons, and values selected from these."""
     truths = {name for name in g.inputs if g.value(name).dtype == "bool"}
     for node in g.nodes:
         made = _makes_truth(node.op, node.attrs)
@@ -93,7 +93,7 @@ def _makes_truth(op: str, attrs: Mapping[str, Any]) -> bool:
 
 
 def _ends_in_truth(program: Sequence[tuple[str, Mapping[str, Any], tuple[str | float, ...]]], x: bool) -> bool:
-    """Whether what a composed function gives is 0 or 1; x: whether what it reads is."""
+    """True if the result of a composed function is 0 or 1. x: True if its input is 0 or 1."""
     truths = {"v0"} if x else set()
     for k, (op, attrs, operands) in enumerate(program, 1):
         if _makes_truth(op, attrs) or (op == "MinMax" and all(i in truths for i in operands)):

@@ -1,12 +1,12 @@
 """The range of each activation, by the calibration method that serves its readers best.
 
 For each activation the ranges of all methods (`methods.py`), found on one half of the samples, are tried on the other:
-the activation alone is rounded, everything that reads it is computed, and the squared error of what comes out, against
-its size, is the method's error. That weighs a clipped value as the network does, not as the histogram does. A method is
-as good as its worst sample: finer steps help every sample a little, clipping ruins a few, and those few are the ones
-with something to say (by the mean over samples, VWW's answers differed from float's twice as often as with min-max).
-Where a saturating function reads the activation, ranges that end where the function is flat compete as
-well. The winner's range is then taken from all samples.
+the activation alone is rounded, everything that reads it is computed, and the squared error of the results, relative to
+their size, is the method's error. That weighs a clipped value as the network does, not as the histogram does. A method
+is as good as its worst sample: finer steps help every sample a little, clipping ruins a few, and these few matter most.
+By the mean over samples, VWW's answers differed from float's twice as often as with min-max. If a saturating function
+reads the activation, ranges that end where the function is flat compete as well. The winner's range is then taken from
+all samples.
 
 Two things are known without measuring. A model input whose samples lie on a grid through zero (the integers of a sensor
 times a scale) keeps that grid, so that rounding it costs nothing. A range that a fused clamp ends (Relu6) ends with it,
@@ -97,7 +97,7 @@ def _candidates(g: Graph, name: str, consumers: Mapping[str, list[Node]]) -> lis
 
 
 def _readers(name: str, consumers: Mapping[str, list[Node]]) -> list[Node]:
-    """What computes with a value: its readers, seen through operators that only move it."""
+    """Nodes that compute with a value: its readers, seen through operators that only move it."""
     result = []
     for node in consumers.get(name, []):
         result += _readers(node.outputs[0], consumers) if CORE_BY_NAME[node.op].keeps_quant else [node]

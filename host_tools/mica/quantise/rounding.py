@@ -136,8 +136,8 @@ def _errors(rows: np.ndarray, rounded: np.ndarray, c: Whole) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Turns:
-    """Which weight is rounded when, the last first [groups, K], and for each damping what its error does to those that follow
-    [dampings, groups, K, K]."""
+    """Order in which weights are rounded, the last first [groups, K]; for each damping the effect of a weight's error
+    on those that follow [dampings, groups, K, K]."""
 
     order: np.ndarray
     low: np.ndarray

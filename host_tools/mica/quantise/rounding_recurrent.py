@@ -84,7 +84,7 @@ def plain(g: Graph, quants: Mapping[str, Quant]) -> Graph:
 
 
 def _finite(g: Graph, node: Node) -> bool:
-    """Whether the quantiser takes the constants; else it refuses them, with the node's name."""
+    """True if all constants are finite. The quantiser refuses others, with the node's name."""
     return all(np.all(np.isfinite(np.asarray(g.data(i)))) for i in node.inputs[-5:])
 
 

@@ -1,6 +1,6 @@
-"""What int8 will cost, before there are integers: the float graph with each activation rounded to its 256 values.
+"""Simulation of int8 before there are integers: the float graph with each activation rounded to its 256 values.
 
-With weights that are integers times a step (`rounding.py`) this is what the kernels compute, but for the rounding of
+With weights that are integers times a step (`rounding.py`) this equals the kernels' results, except for the rounding of
 requantisation itself. It needs no kernel, so it works for every operator that has a float definition.
 """
 

@@ -132,7 +132,7 @@ class _Rewriter:
         self.nodes.append(node)
 
     def _rule(self, node: Node) -> Callable[[Node], None] | None:
-        """What makes new rows of new rows, or None."""
+        """Method that makes new rows of a node's output from new rows of its input, or None."""
         x, y = node.inputs[0], node.outputs[0]
         if x not in self.rows:
             return self._each if node.op in _EACH and self._alike(node) else None
@@ -150,7 +150,7 @@ class _Rewriter:
         return self._each if node.op in _EACH and self._alike(node) else None
 
     def _alike(self, node: Node) -> bool:
-        """Whether all inputs have the same new rows, or one row for all, and none is stretched along the others."""
+        """True if all inputs have the same new rows, or one row for all, and none is stretched along the others."""
         shape = self.shapes[node.outputs[0]]
         found = {self.rows[i] for i in node.inputs if i in self.rows}
         if len(found) != 1:
@@ -177,7 +177,7 @@ class _Rewriter:
             self.done.layers.append(node.name)
 
     def _axis_after(self, x: str, y: str, r: Rows) -> int | None:
-        """Where the rows are after a reshape: the same number of elements before them, and as many of them."""
+        """Axis of the rows after a reshape: as many rows, and as many elements before them. None if there is none."""
         before = math.prod(self.shapes[x][: r.axis])
         shape = self.shapes[y]
         places = [i for i, n in enumerate(shape) if n == r.length and math.prod(shape[:i]) == before]
@@ -198,7 +198,7 @@ class _Rewriter:
         self._streamed(node)
 
     def _before(self, node: Node) -> tuple[int, Rows] | None:
-        """How many rows a window needs before the new ones, and the rows of its output; None where it needs all."""
+        """Number of rows that a window needs before the new ones, and the rows of its output; None if it needs all."""
         x, y, p = node.inputs[0], node.outputs[0], node.attrs
         r = self.rows[x]
         if r.axis not in (1, 2) or len(self.shapes[x]) != 4:

@@ -4,15 +4,15 @@
     ranges.py     the range of each activation, by the method that its readers like best
     rounding.py   weights to integers, biases corrected
 
-Each of them chooses on one half of the samples it is given, and measures on the other. Whether they serve a network at
-all is asked in the same way: each recipe below is carried out on half of the samples, and the error that it leaves in
-the network's outputs is measured on the other half (both ways round where that is cheap). The best one, or a simpler
-one that is as good, is then carried out with all samples. So no network gets worse, as far as its samples can tell.
+Each of them chooses on one half of the samples it is given, and measures on the other. The same test shows if they
+serve a network at all. Each recipe below is carried out on half of the samples. The error that it leaves in the
+network's outputs is measured on the other half; if that is cheap, the halves also swap. The best one, or a simpler one
+that is as good, is then carried out with all samples. So no network gets worse, as far as its samples can tell.
 
-Samples that are few (below 8) or made up are not asked such questions: those networks get ranges and nearest integers.
-Above 100 million multiplications, where each pass takes long, the ranges still come from all samples, and a few say whether
-rounding weights by their effect serves the network; networks that come near it are asked with fewer samples than there are.
-`Tuned.tried` says what was asked, so that nothing is left out in silence.
+Few samples (below 8) or made-up ones allow no such test: their networks get ranges and nearest integers. Above 100
+million multiplications each pass takes long. There the ranges still come from all samples, and a few samples test if
+rounding weights by their effect serves the network. Networks near that limit are tested with fewer samples than there
+are. `Tuned.tried` lists the recipes that were tried, so that nothing is left out in silence.
 
 All samples make the result, so none is left to say how good it is. That is measured as in cross-validation, on a network
 made in the same way of some of the samples, and on others: `Tuned.unseen`.
@@ -54,7 +54,7 @@ MARGIN = 0.2  # dB; what is simpler wins below that
 
 @dataclass(frozen=True)
 class Recipe:
-    """What is done to a network before it becomes integers."""
+    """A combination of methods that change a network before it becomes integers."""
 
     name: str
     equalise: bool = False

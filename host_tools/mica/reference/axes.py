@@ -1,4 +1,4 @@
-"""What a front end for sensors computes, in float64, with the same bits on every machine (`exact`, `functions`)."""
+"""Features of a front end for sensors, in float64, with the same bits on every machine (`exact`, `functions`)."""
 
 import weakref
 
@@ -15,7 +15,7 @@ _tables: weakref.WeakKeyDictionary[AxisFeatures, tuple[exact.Whole, ...]] = weak
 
 
 def of(f: Front, samples: np.ndarray) -> np.ndarray:
-    """What either kind of front end makes of samples."""
+    """Features of samples, by either kind of front end."""
     return front_end.features(f, samples) if isinstance(f, FrontEnd) else features(f, samples)
 
 

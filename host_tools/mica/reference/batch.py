@@ -23,7 +23,7 @@ def _unary(node: Node, a: Arrays, shape: tuple[int, ...]) -> np.ndarray | None:
 
 
 def _pointwise(node: Node, a: Arrays, shape: tuple[int, ...]) -> np.ndarray | None:
-    """Where broadcasting does not mistake the samples for a dimension."""
+    """An elementwise operator on all samples; None if broadcasting would mistake the samples for a dimension."""
     whole = (len(a[0]), *shape)
     if any(v.shape != whole for v in a):
         return None
@@ -31,11 +31,11 @@ def _pointwise(node: Node, a: Arrays, shape: tuple[int, ...]) -> np.ndarray | No
 
 
 def _if_finite(y: np.ndarray) -> np.ndarray | None:
-    """What is put in the place of infinities depends on the sample."""
+    """y, or None if it has infinities, whose replacement depends on the sample."""
     return y if np.all(np.isfinite(y)) else None
 
 
-# What can be said of all samples together; None: of each alone.
+# Operators that compute all samples together; a result None: each sample alone.
 _MANY: dict[str, OfMany] = {
     "Conv2d": products.conv2d,
     "DepthwiseConv2d": products.depthwise,
@@ -52,7 +52,7 @@ LAID_OUT = {"Transpose"}  # what follows may depend on how it lies in memory
 
 
 def keep_memory() -> None:
-    """What arrays leave is not given back to the system at once, which would have to clear it for the next ones.
+    """Keeps the memory of freed arrays, which the system would have to clear for the next ones.
 
     glibc gives back what is larger than the largest block that was freed so far, up to 32 MB. Nothing is written into this one.
     """
@@ -60,7 +60,7 @@ def keep_memory() -> None:
 
 
 def size(g: Graph) -> int:
-    """How many samples of a core graph go together, at least 1."""
+    """Number of samples of a core graph that go together, at least 1."""
     activations = [*g.inputs, *(o for node in g.nodes for o in node.outputs)]
     readers = g.consumers()
     for node in g.nodes:

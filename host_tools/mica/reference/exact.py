@@ -27,7 +27,7 @@ class Whole(NamedTuple):
 
 
 def bits(terms: int) -> tuple[int, int]:
-    """How large the operands of a sum of products may become: at most 2**a and 2**b."""
+    """Limits of the operands of a sum of products: at most 2**a and 2**b."""
     room = ROOM - (max(terms, 1) - 1).bit_length()
     return room // 2, room - room // 2
 

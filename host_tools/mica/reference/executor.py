@@ -77,7 +77,7 @@ class ReferenceModel:
         return self.tensor(self.file.outputs[i])
 
     def tensor(self, i: int) -> Array:
-        """A copy of tensor i; what no step has written yet is zero."""
+        """A copy of tensor i; bytes that no step has written yet are zero."""
         if not 0 <= i < len(self.file.tensors):
             raise MicaError(f"tensor {i}: the model has {len(self.file.tensors)}")
         return self._read(i).copy()
@@ -118,7 +118,7 @@ class ReferenceModel:
         if t.values is not None:
             return t.values
         # In the arena, what was written is read again even where another tensor came to lie on it: so a plan that lets
-        # this happen gives other numbers here than in C. State is one piece of memory, under whatever names.
+        # this happen gives other numbers here than in C. State is one piece of memory under all its names.
         if i in self._values and t.space != "state":
             return self._values[i].reshape(t.dims)
         found = np.zeros(t.bytes, np.uint8)
@@ -133,5 +133,5 @@ class ReferenceModel:
 
 
 def _inside(a: TensorRecord, b: TensorRecord) -> bool:
-    """Whether all bytes of a are bytes of b."""
+    """True if all bytes of a are bytes of b."""
     return a.space == b.space and b.offset <= a.offset and a.offset + a.bytes <= b.offset + b.bytes

@@ -156,7 +156,7 @@ def _pick(node: Node, a: Arrays, shape: tuple[int, ...]) -> np.ndarray:
 
 
 def _scatter_rows(node: Node, a: Arrays, shape: tuple[int, ...]) -> np.ndarray:
-    """As the kernel has them, whatever the elements are."""
+    """Rows as the kernel writes them, for elements of any type."""
     p = {"axis": node.attrs["axis"], "circular": int(node.attrs["circular"])}
     return scatter_s8.oracle(a, {}, p, Output(shape))
 
@@ -211,9 +211,9 @@ def _recurrent(node: Node, a: Arrays, shape: tuple[int, ...]) -> list[np.ndarray
 
 
 def _mask(node: Node, a: Arrays, shape: tuple[int, ...]) -> np.ndarray:
-    """What is left out becomes the least of the rest, or so far below each row's largest that a Softmax makes it 0.
+    """x, masked elements set to the least of the rest, or so far below a row's largest that a Softmax gives 0.
 
-    By e**-8 of the row's largest, all of what is left out in a row together.
+    Together the masked elements of a row are e**-8 of the row's largest.
     """
     x, out = np.broadcast_to(a[0], shape), np.broadcast_to(a[1] > 0.5, shape)
     if out.all():

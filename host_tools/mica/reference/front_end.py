@@ -1,4 +1,4 @@
-"""What a front end computes, in float64, with the same bits on every machine (`exact`, `functions`)."""
+"""Features of a front end, in float64, with the same bits on every machine (`exact`, `functions`)."""
 
 import weakref
 

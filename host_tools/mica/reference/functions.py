@@ -113,7 +113,7 @@ def log(x: Array) -> Array:
 
 
 def log_of_normal(x: Array, less: Array | int = 0) -> Array:
-    """What `log` gives, of a float64 array all of whose numbers are positive, finite and no denormals: x / 2**less."""
+    """Logarithm of x / 2**less, as `log` gives it, for float64 numbers that are positive, finite and no denormals."""
     b = x.view(np.int64)
     # The significand in sqrt(1/2)..sqrt(2), and its exponent.
     exponent = b - _SQRT_HALF_BITS
@@ -297,7 +297,7 @@ def power(x: Array, y: Array | float) -> Array:
 
 
 def _sign(y: Array) -> Array:
-    """Of a negative number's power: -1 where the exponent is odd."""
+    """Sign of a negative number's power: -1 if the exponent is odd."""
     return np.where(np.mod(y, 2.0) == 1.0, -1.0, 1.0)
 
 

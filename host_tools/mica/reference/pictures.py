@@ -61,7 +61,7 @@ def _bilinear(frame: Frame, c: Array, begin: int, end: int) -> Array:
 
 
 def _boxes(n: int, of: int) -> tuple[Array, Array]:
-    """Where the pixels that each of n covers begin and end."""
+    """Begin and end of the pixels that each of n covers."""
     edges = np.arange(n + 1, dtype=np.int64) * of // n
     return edges[:-1], np.maximum(edges[1:], edges[:-1] + 1)
 

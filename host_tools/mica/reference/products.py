@@ -17,7 +17,7 @@ Arrays = list[np.ndarray]
 def windows(
     x: np.ndarray, kernel: tuple[int, int], a: Mapping[str, Any], out_shape: tuple[int, ...], fill: float
 ) -> np.ndarray:
-    """[n,1,H,W,C] -> view [n,OH,OW,C,KH,KW]; what lies outside x is `fill`."""
+    """[n,1,H,W,C] -> view [n,OH,OW,C,KH,KW]; elements outside x are `fill`."""
     (sh, sw), (dh, dw) = a["strides"], a.get("dilations", (1, 1))
     top, left = a["pads"][:2]
     n, _, h, w, c = x.shape

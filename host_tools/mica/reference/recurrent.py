@@ -53,7 +53,7 @@ DEFAULTS: dict[str, tuple[float, ...]] = {
 
 
 def bounded(attrs: Mapping[str, Any]) -> bool:
-    """Whether the hidden state stays in [-1, 1] when it begins there. All functions are monotonous."""
+    """True if the hidden state stays in [-1, 1] when it begins there. All functions are monotonous."""
     functions = [attrs["gate"], attrs["output"] if attrs["cell"] == "lstm" else attrs["candidate"]]
     far = np.array([-FAR, FAR])
     return all(f is None or np.abs(f(far)).max() <= 1 for f in functions)

@@ -42,7 +42,7 @@ def _extreme(node: Node, a: Arrays, shape: tuple[int, ...]) -> np.ndarray:
 
 
 def argmax(x: np.ndarray, axis: int, minimum: bool, select_last: bool) -> np.ndarray:
-    """Where the extreme element is: the first or last of equal ones."""
+    """Index of the extreme element: of equal ones the first or last."""
     x = -x if minimum else x
     if select_last:
         return np.asarray(x.shape[axis] - 1 - np.argmax(np.flip(x, axis), axis=axis))

@@ -20,7 +20,7 @@ WORTH = 256 / 666 * 25.9375 / 255
 
 
 def tables(rate: int, frame: int, hop: int, fft: int, bands: int, fmin: float, fmax: float) -> Speech:
-    """Raises ValueError where a band holds no bin of the transform."""
+    """Raises ValueError if a band holds no bin of the transform."""
     filters, gains = _filters(rate, fft, bands, fmin, fmax)
     correction = fft.bit_length() - 1 - FILTER_BITS // 2
     turn = 2 * np.pi / frame * (np.arange(frame) + 0.5)

@@ -19,7 +19,7 @@ def distances(v: Vectors, x: np.ndarray) -> np.ndarray:
 
 
 def function(m: Machine, t: np.ndarray) -> np.ndarray:
-    """What a machine's kernel makes of slope * distance + origin."""
+    """Result of a machine's kernel for slope * distance + origin."""
     if m.function == "exp":
         return functions.exp(t)
     if m.function == "tanh":

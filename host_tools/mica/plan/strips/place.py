@@ -1,4 +1,4 @@
-"""Where the tensors of strips lie: those in use at one time apart, an output behind the rows of its input that are still read."""
+"""Places of the tensors of strips: apart if in use at one time, an output behind input rows that are still read."""
 
 import random
 from collections.abc import Callable, Sequence
@@ -77,7 +77,7 @@ class _FirstFit:
                     self.apart[b].add(a)
 
     def free(self, a: int, at: int, b: int, other: int) -> bool:
-        """Whether item a may lie at byte `at` while b lies at `other`."""
+        """True if item a may lie at byte `at` while b lies at `other`."""
         if at + self.items[a].bytes <= other or other + self.items[b].bytes <= at:
             return True
         if (a, b) in self.lag:
@@ -104,7 +104,7 @@ class _FirstFit:
 
 
 def _clash(one: Item, two: Item, cuts: Sequence[Segment]) -> bool:
-    """Whether both are in use at one time."""
+    """True if both are in use at one time."""
     if one.overlaps_in_time(two) and one.ring >= 0 and two.ring >= 0:
         rings = cuts[one.first].rings
         return rings[one.ring].overlaps_in_time(rings[two.ring])

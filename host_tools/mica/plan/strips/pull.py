@@ -14,7 +14,7 @@ LONGEST = 26  # steps of a strip
 
 @dataclass(frozen=True)
 class Read:
-    """What a step reads: value, the step that makes it (-1: none), how rows of it become rows of the output."""
+    """A tensor that a step reads: name, the step that makes it (-1: none), and its rows for each row of the output."""
 
     name: str
     maker: int
@@ -144,19 +144,19 @@ class Net:
         return self.steps[k].y if node is None else node.name
 
     def feeds(self) -> bool:
-        """Whether all that read the fed input can be in a strip that begins with it."""
+        """True if all steps that read the fed input can be in a strip that begins with it."""
         s = self.steps[0]
         last = max(s.readers, default=LONGEST)
         steps = self.steps[: last + 1]
         return last < LONGEST and self.inner(0, 0, last + 1) and all(step.streams and step.behind < 0 for step in steps)
 
     def inner(self, k: int, i: int, j: int) -> bool:
-        """Whether the output of step k is kept by rows in the strip [i, j)."""
+        """True if the output of step k is kept by rows in the strip [i, j)."""
         span = self._spans[k]
         return span is not None and i <= span[0] and span[1] < j
 
     def _span(self, s: Step) -> tuple[int, int] | None:
-        """First and last step that read a tensor of which some rows suffice; None where all of it has to be there."""
+        """First and last step that read a tensor row by row; None if all of it has to be there."""
         if not s.alone or not s.readers:
             return None
         if any(read.whole for r in s.readers for read in self.steps[r].reads if read.name == s.y):

@@ -1,4 +1,4 @@
-"""Which steps become strips: the cheapest cuts whose tensors lie within a number of bytes."""
+"""Choice of the steps that become strips: the cheapest cuts whose tensors fit into a number of bytes."""
 
 from __future__ import annotations
 

@@ -82,7 +82,7 @@ def _of_power(f: AxisFeatures) -> np.ndarray:
 
 
 def _worth(f: AxisFeatures, highest: np.ndarray) -> tuple[np.ndarray, np.ndarray, int]:
-    """What a step of the kernel's values is worth, and what they begin with, both [axes, features], and `places`."""
+    """Real value of one step of the kernel's values, and their offset, both [axes, features], and `places`."""
     of_sums, of_counts = f.unit / (f.rows << axes.SUM_FRACTION), f.unit / (1 << axes.FRACTION)
     of_stat = [*[of_sums] * 3, *[of_counts] * 3, *[np.full(f.axes, 2.0**-axes.FRACTION)] * 2]
     worth = np.stack([*(of_stat[k] for k in f.stats), *[np.ones(f.axes)] * len(f.bands)], axis=1)

@@ -1,4 +1,4 @@
-"""What all quantisers of steps share."""
+"""Functions that all quantisers of steps share."""
 
 from collections.abc import Callable
 

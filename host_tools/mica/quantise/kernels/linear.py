@@ -55,9 +55,10 @@ def given_integers(rows: np.ndarray, steps: np.ndarray) -> np.ndarray:
 def weight_scales(rows: np.ndarray, bias: np.ndarray, qx: Quant, qy: Quant) -> np.ndarray:
     """Scale of each output channel's weights, float64 [Cout].
 
-    The largest weight becomes the type's largest, unless that scale is so small that the bias, counted in steps of it, or the shift
-    would leave the range of the fast kernels. Then the weights matter less than 2**-15 of an output step each, and a
-    coarser scale loses nothing (a channel whose weights are all zero, or near 1e-30 as in a dead batch normalisation).
+    The largest weight becomes the type's largest, unless that scale is too small for the fast kernels: the bias,
+    counted in steps of it, or the shift would leave their range. Then the weights matter less than 2**-15 of an output
+    step each, and a coarser scale loses nothing (a channel whose weights are all zero, or near 1e-30 as in a dead batch
+    normalisation).
     """
     largest = np.abs(rows).max(axis=1) / INT8.largest
     for_bias = np.abs(bias) / (qx.scale * FAST_BIAS)

@@ -53,7 +53,7 @@ def _gather(g: Graph, out: Graph, node: Node) -> None:
 
 
 def requantised(g: Graph, out: Graph, node: Node, x: str, expected: Quant) -> str:
-    """x with another scale or zero point, by a table; a constant is quantised afresh. x itself where it has them."""
+    """x with another scale or zero point, by a table; a constant is quantised again. x itself if it has them."""
     data = g.data(x)
     if data is not None:
         name = out.new_const(x, expected.quantise(data))

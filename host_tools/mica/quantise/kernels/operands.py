@@ -1,4 +1,4 @@
-"""What kernels of several tensors need: constants among their operands, and factors with a common shift."""
+"""Help for kernels of several tensors: constants among their operands, and factors with a common shift."""
 
 from collections.abc import Sequence
 
@@ -25,7 +25,7 @@ def operand(g: Graph, out: Graph, name: str) -> str:
 
 
 def common_factors(factors: Sequence[float]) -> tuple[list[int], int]:
-    """Integers with one shift: factor ~ mult * 2**-shift. Raises ValueError where one is too large."""
+    """Integers with one shift: factor ~ mult * 2**-shift. Raises ValueError if one is too large."""
     largest = max(abs(f) for f in factors)
     shift = int(np.clip(FACTOR_BITS - 1 - ceil_log2(largest), 0, 30)) if largest > 0 else 0
     mults = [int(np.rint(f * 2.0**shift)) for f in factors]

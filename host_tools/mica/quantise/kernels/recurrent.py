@@ -196,11 +196,11 @@ class Part:
         return np.asarray(np.rint(self.bias / (self.q.scale * steps)) - self.q.zero_point * integers.sum(axis=1))
 
     def sums(self, steps: np.ndarray, integers: np.ndarray) -> np.ndarray:
-        """How large the sum of each row can be."""
+        """Largest possible sum of each row."""
         return np.asarray(np.abs(self.folded(steps, integers)) + self.most * np.abs(integers).sum(axis=1))
 
     def fits(self, steps: np.ndarray, integers: np.ndarray) -> bool:
-        """Whether no sum leaves the int32."""
+        """True if all sums fit an int32."""
         return bool(np.all(self.sums(steps, integers) < 2.0**31))
 
     def quantised(self, steps: np.ndarray | None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -217,7 +217,7 @@ class Part:
 
 
 def parts(g: Graph, node: Node, qx: Quant, qy: Quant) -> list[Part]:
-    """What x is multiplied with, and what the hidden state is. qy: of the hidden states that leave the layer."""
+    """The two products of a layer: x's and the hidden state's. qy: of the hidden states that leave the layer."""
     w, r, bias, recurrent_bias, _ = (np.asarray(g.data(i), np.float64) for i in node.inputs[-5:])
     own = np.zeros(len(r), bool)
     if node.attrs["cell"] == "gru_after":

@@ -104,7 +104,7 @@ def _small_nodes(f: Forest, qx: Quant, step: float) -> tuple[list[int], list[int
 
 
 def _entries(f: Forest, values: np.ndarray, i: int) -> tuple[int, ...]:
-    """The words of a leaf of forest_s8; what adds nothing is left out, but for one."""
+    """The words of a leaf of forest_s8, without those that add nothing, but at least one."""
     entries = [(int(f.target[e]), int(values[e])) for e in range(int(f.entry[i]), int(f.entry[i + 1])) if values[e]]
     entries = entries or [(0, 0)]
     last = len(entries) - 1
@@ -139,7 +139,7 @@ def _words(f: Forest, qx: Quant, step: float) -> tuple[list[int], list[int]]:
 
 
 def _leaf(f: Forest, values: np.ndarray, i: int) -> list[int]:
-    """The entries of a leaf; what adds nothing is left out, but for one."""
+    """The entries of a leaf, without those that add nothing, but at least one."""
     entries = [(int(f.target[e]), int(values[e])) for e in range(int(f.entry[i]), int(f.entry[i + 1])) if values[e]]
     entries = entries or [(0, 0)]
     words = []

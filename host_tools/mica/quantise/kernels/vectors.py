@@ -16,7 +16,7 @@ ROOM = 1.5  # times as far as the vectors lie from their middle, a feature may l
 NOTHING = 12.0  # exp(-12) times a coefficient is nothing beside others
 FLAT = 5.0  # tanh is 1 from here on
 VALUE_MOST, FACTOR_MOST = 32767, 32767
-CERTAIN = 0x4000  # what a neighbour says for its class
+CERTAIN = 0x4000  # vote of a neighbour for its class
 
 
 def _most_bound(measure: int, features: int) -> int:

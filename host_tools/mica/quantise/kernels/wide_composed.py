@@ -1,11 +1,13 @@
 """Operators of int16 that are several kernels one behind the other.
 
-y = MinMax(a, b)           =>   the largest in a window of two: pool_s16(Concat(a, b)); the least between two complements, -1 - x
-y = Extreme(x, axes)       =>   likewise, a window as long as the axes
-y = Reduce(x, axes), sums  =>   pool_s16(x), a mean whose multiplier is that of a sum
-y = ConvTranspose2d(x, w)  =>   conv2d_s16(x with zeros between its pixels, w turned round)
-y = ResizeLinear(x)        =>   the sum of what each tap gathers, times its share, along rows, then along columns
-y = PRelu(x, slope)        =>   what is above 0, and what is below times the slope
+A least element is the largest of the complements -1 - x, complemented.
+
+y = MinMax(a, b)           =>   the largest in a window of two: pool_s16(Concat(a, b)).
+y = Extreme(x, axes)       =>   likewise, a window as long as the axes.
+y = Reduce(x, axes), sums  =>   pool_s16(x), a mean whose multiplier is that of a sum.
+y = ConvTranspose2d(x, w)  =>   conv2d_s16(x with zeros between its pixels, w turned round).
+y = ResizeLinear(x)        =>   the sum of what each tap gathers, times its share, along rows, then along columns.
+y = PRelu(x, slope)        =>   what is above 0, and what is below times the slope.
 """
 
 import math

@@ -21,7 +21,7 @@ from mica.quantise.kernels.wide import ONE_PIXEL, ideal_of, linear, looked_up, t
 from mica.quantise.kernels.wide_composed import NO_PADS, WHOLE, Stages
 
 ARGUMENT = Quant(2.0**-12, 0, 16)  # of a function
-GATE = Quant(2.0**-15, 0, 16)  # what a function gives
+GATE = Quant(2.0**-15, 0, 16)  # results of a function
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ def _function(s: Stages, x: str, table: np.ndarray) -> str:
 
 
 def _run(s: Stages, x: str, begin: int, shape: Shape) -> str:
-    """Elements of x that lie side by side: where they are, if a tensor may begin there."""
+    """Elements of x that lie side by side: in place, if a tensor may begin there."""
     y = s.value("run", shape, quant(s.out, x))
     if 2 * begin % BLOB_ALIGN:
         return s.step("StridedCopy", [x], y, begin=begin, places=((math.prod(shape), 1),))

@@ -123,7 +123,7 @@ def _beyond(rise: int, steps: int) -> int:
 
 
 def _sum(parts: Parts) -> Array:
-    """What the steps make of every int16."""
+    """Result of the steps for every int16."""
     x = np.arange(LOW16, HIGH16 + 1)
     total = _lines(x, parts.table)
     for w in parts.windows:
