@@ -1,4 +1,4 @@
-# Hears words through an I2S microphone, an INMP441: SCK to pin 16, WS to 17, SD to 18, L/R to ground, 3.3 V.
+# Recognises words through an I2S microphone, an INMP441: SCK to pin 16, WS to 17, SD to 18, L/R to ground, 3.3 V.
 # boards: UNIX
 import asyncio
 

@@ -1,4 +1,4 @@
-# Hears what is in a file of sound: the same loop as with a microphone (listen_i2s.py).
+# Recognises words in a file of sound: the same loop as with a microphone (listen_i2s.py).
 # boards: UNIX
 import mica
 from mica.audio import listen

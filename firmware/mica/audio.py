@@ -12,7 +12,8 @@ from array import array
 from collections import namedtuple
 from time import sleep_ms, ticks_diff, ticks_us
 
-# label: what was heard, None where there is a problem. score: the mean of its last outputs. ms: from the first sample to the end of what was
+# label: the word that was recognised, None where there is a problem. score: the mean of its last outputs.
+# ms: from the first sample to the end of what was
 # heard. problem: one line, or None.
 Event: tuple[str | int | None, float, int, str | None] = namedtuple("Event", ("label", "score", "ms", "problem"))
 
@@ -105,7 +106,9 @@ class Ring:
 
 
 class Listener:
-    """An iterator over what the model hears, for `for` and `async for`; it ends where the source does. Settings are given by name, as threshold=0.8.
+    """An iterator over events, for `for` and `async for`; it ends where the source does.
+
+    Settings are given by name, as threshold=0.8.
 
     An event comes when the mean of a label's last outputs reaches the threshold, and for the same label again after it has been below.
     scores: means of the last outputs, one for each label. used: share of the time that runs of the model take, of all so far.
@@ -173,7 +176,7 @@ class Listener:
         self._least = [own.get(name, 0.7 if own else threshold) for name in self._names]
         self.scores: list[float] = [0.0] * len(self._names)
         self._past = []
-        self._said = None  # label that was told, until it is no longer heard
+        self._said = None  # label that was told, until it is no longer recognised
         self._last = -self.dead_ms
         # A step is done when its answer is taken, all at once. Until then whatever interrupts it leaves it to be done again.
         self._event = None  # that nobody has been given yet

@@ -107,7 +107,7 @@ class Pusher:
         self._letter = self._work = self._again = self._asked = self._chunk = None
 
     def connected(self) -> None:
-        """There is a new connection: say what is here, and hear what is desired."""
+        """There is a new connection: say what is here, and receive the desired model."""
         self._forget()
         self._tell(**self.have)
         self.agent.client.subscribe(self._want_topic, 1)
