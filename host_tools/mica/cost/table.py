@@ -65,7 +65,7 @@ class Table:
         return str(self.content["cores"][core]["revision"])
 
     def board(self, board: BoardSpec) -> dict[str, float]:
-        """Costs that MicroPython adds on a board (`BOARD_FACTS`); if not measured there, those of another with its core.
+        """Costs that MicroPython adds on a board (`BOARD_FACTS`); if not measured there, of another with its core.
 
         Bytes of heap are about the same on every 32-bit board.
         """

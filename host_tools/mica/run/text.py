@@ -19,7 +19,7 @@ from mica.run.runner import Runner
 
 @dataclass(frozen=True)
 class Wish:
-    """A request for text. temperature: 0 (the likeliest token) to 10; top_k: 0 for all; max_tokens: None: all that fit."""
+    """A request for text. temperature: 0 (the likeliest token) to 10; top_k: 0 for all; max_tokens: None: all."""
 
     prompt: str
     max_tokens: int | None = None

@@ -65,7 +65,7 @@ DEFAULTS: Mapping[str, object] = {
 
 
 def parse(text: str, shape: tuple[int, ...], what: str) -> AxisFeatures:
-    """Read the value of --frontend for a network with this input shape. what: that input, for errors. Raises MicaError."""
+    """Read the value of --frontend for a network's input shape. what: that input, for errors. Raises MicaError."""
     v = dict(DEFAULTS)
     for word in text.removeprefix(f"{KIND}:").split(","):
         key, _, value = word.partition("=")

@@ -111,7 +111,7 @@ def _near(places: np.ndarray) -> bool:
 
 @dataclass(frozen=True)
 class Places:
-    """Places of frames: the first begins `pad` samples before the sound; what is outside is `edges` ("" for nothing)."""
+    """Places of frames: the first begins `pad` samples before the sound; outside is `edges` ("" for nothing)."""
 
     hop: int
     pad: int
