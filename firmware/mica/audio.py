@@ -13,8 +13,7 @@ from collections import namedtuple
 from time import sleep_ms, ticks_diff, ticks_us
 
 # label: the word that was recognised, None where there is a problem. score: the mean of its last outputs.
-# ms: from the first sample to the end of what was
-# heard. problem: one line, or None.
+# ms: from the first sample to the end of that word. problem: one line, or None.
 Event: tuple[str | int | None, float, int, str | None] = namedtuple("Event", ("label", "score", "ms", "problem"))
 
 _PATIENCE = 2000  # ms without new samples
