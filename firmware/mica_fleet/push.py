@@ -233,7 +233,7 @@ class Pusher:
             if self.have.get("reset") == want["generation"]:
                 return "the half of its ROMFS that would be written is in use"
             self._keep(reset=want["generation"])
-            _reset()  # what is desired comes again
+            _reset()  # the desired model comes again
         if index is None or isinstance(index, str):
             return index
         return self._try(rom.trial, index)

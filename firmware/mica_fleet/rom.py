@@ -1,6 +1,6 @@
 """A fleet's models in the halves of the ROMFS window (slots.py): the idle half is written here, on the board, chunk by chunk.
 
-The image is what is at /rom now, without what goes, and with what is desired. What stays is copied from half to half. A chunk that
+The image is what is at /rom now, without what goes, and with the desired model. What stays is copied from half to half. A chunk that
 is at its place already is not fetched again, so a push that was cut short goes on where it was. The half counts from its commit on, and
 is at /rom only after its trial; until then there is what was before, whenever power fails.
 """
