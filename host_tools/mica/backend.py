@@ -103,7 +103,7 @@ def as_stored(a: np.ndarray, t: TensorRecord) -> np.ndarray:
 
 
 class MicaBackend(Backend):
-    """What `onnx.backend` calls a backend."""
+    """The backend that `onnx.backend` describes, with mica behind it."""
 
     @classmethod
     def prepare(cls, model: onnx.ModelProto, device: str = "CPU", **kwargs: Any) -> MicaRep:

@@ -37,7 +37,7 @@ Shape = tuple[int, ...]
 
 
 class Tensor(Protocol):
-    """What quantising needs to know."""
+    """Facts of a tensor that quantising needs."""
 
     dims: Shape
     scale: float

@@ -1,4 +1,4 @@
-"""What a reader did to a file, in lines for a person: `logging`'s logger `mica`, which the command line prints on stderr."""
+"""Notes about changes that a reader made to a file: `logging`'s logger `mica`, which the command line prints."""
 
 from __future__ import annotations
 

@@ -156,7 +156,7 @@ def _float(args: argparse.Namespace, custom: CustomOps, packed: ModelFile) -> co
 
 
 def report(r: dict[str, Any]) -> str:
-    """What people read."""
+    """The comparison as lines for a terminal."""
     pair = (r["a"], r["b"])
     n = text.count
     lines: list[tuple[str, ...]] = [

@@ -1,8 +1,9 @@
 """mica doctor: looks at a port and the board there, and says what is wrong and what to do.
 
-It looks for the port, the permission to use it, other programs that hold it, a board that answers, mica and its version, the board
-its firmware was built for, kernels, arena, heap, ROMFS and the models in it. A program that runs on the board is interrupted. Exit
-code 0: all is well (a warning is no illness); 1: something is not.
+It looks for the port, the permission to use it, other programs that hold it, and a board that answers. Of the board it
+shows mica's version, the board its firmware was built for, kernels, arena, heap, ROMFS and the models in it.
+A program that runs on the board is interrupted.
+Exit code 0: all is well (a warning is no illness); 1: something is not.
 """
 
 import argparse

@@ -120,7 +120,7 @@ def float_model_of(path: str, model: ModelFile) -> FloatModel:
 
 
 def report(r: dict[str, Any]) -> str:
-    """What people read."""
+    """The scores as lines for a terminal."""
     lines = [f"{r['metric']} {text.metric(r['metric'], r['value'])} on {r['target']} ({r['samples']} samples)"]
     if r["float_value"] is not None:
         lines.append(f"{r['metric']} {text.metric(r['metric'], r['float_value'])} float")

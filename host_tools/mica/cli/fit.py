@@ -80,7 +80,7 @@ def _refused(e: Unsupported, args: argparse.Namespace, board: BoardSpec) -> int:
 
 
 def report(name: str, p: Prediction, board: BoardSpec, with_layers: bool) -> str:
-    """What a person reads."""
+    """The prediction as lines for a terminal."""
     n = text.count
     lines = []
     if with_layers:

@@ -141,7 +141,7 @@ def facts(path: str, model: codec.ModelFile, size: int) -> dict[str, Any]:
 
 
 def report(r: dict[str, Any]) -> str:
-    """What people read: header, inputs and outputs, layers, metadata."""
+    """The lines for a terminal: header, inputs and outputs, layers, metadata."""
     lines = [
         f"{r['file']}: format {r['version']}, {text.count(r['size'])} bytes, {len(r['layers'])} layers, "
         f"{text.count(r['macs'])} MACs",

@@ -1,4 +1,4 @@
-"""What `mica listen` and `mica eval` of recordings share: the arguments, and the report of words."""
+"""Arguments and the report of words, for `mica listen` and for `mica eval` of recordings."""
 
 import argparse
 from collections.abc import Sequence
@@ -123,7 +123,7 @@ def evaluate(recordings: Sequence[Recording], runner: Runner, chosen: detection.
 
 
 def report(r: dict[str, Any]) -> str:
-    """What people read."""
+    """The result as lines for a terminal."""
     words = (
         f"{r['hits']} of {r['words']} words recognised, {text.percent(r['value'])}"
         if r["words"]

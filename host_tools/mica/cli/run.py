@@ -96,7 +96,7 @@ def _line(one: dict[str, Any], model: ModelFile) -> str:
 
 
 def _names(model: ModelFile, out: dict[str, Any]) -> list[str]:
-    """What an output's values are called; of classes that an ArgMax found, their names."""
+    """Names of an output's values; where an ArgMax found classes, the names of these."""
     labels = scores.labels(model)
     if "int32" in out:
         return [labels[k] if 0 <= k < len(labels) else str(k) for k in out["int32"]]
@@ -105,7 +105,7 @@ def _names(model: ModelFile, out: dict[str, Any]) -> list[str]:
 
 
 def outputs_of(model: ModelFile, outputs: Sequence[np.ndarray]) -> list[dict[str, Any]]:
-    """What a run gave, as `mica run --json` shows it."""
+    """Outputs of a run, as `mica run --json` shows them."""
     result: list[dict[str, Any]] = []
     for group in output_groups.read(model):
         tensors = [model.tensors[t] for t in model.outputs]

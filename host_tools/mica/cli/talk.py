@@ -49,7 +49,7 @@ def run(where: str, sentences: Sequence[str], as_json: bool) -> int:
 
 
 def _call(runner: Runner, sentence: str) -> str:
-    """What the model makes of a sentence; `none` of one that it cannot be given: an empty one, or one longer than its memory."""
+    """The model's answer to a sentence; `none` if the sentence is empty or longer than the model's memory."""
     t = tokens_of(runner.model)
     said = plain(sentence, {p.decode(errors="ignore") for p in t.pieces})
     if not said or len(encode(t, said)) + 2 + _MOST > t.window:

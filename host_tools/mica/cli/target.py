@@ -56,7 +56,7 @@ def custom_of(args: argparse.Namespace) -> CustomOps:
 
 
 def is_packed(path: str) -> bool:
-    """Whether a file begins as a .mica file does. Raises MicaError."""
+    """True if a file begins as a .mica file does. Raises MicaError."""
     p = Path(path)
     if not p.exists():
         raise MicaError(f"{p}: no such file")

@@ -1,4 +1,4 @@
-"""What commands print: tables, sizes, progress. Reports go to stdout, everything else to stderr."""
+"""Text that commands print: tables, sizes, progress. Reports go to stdout, everything else to stderr."""
 
 from __future__ import annotations
 

@@ -70,7 +70,7 @@ class Proposal:
         return not {"--weights", "--feed"} & set(self.options)
 
     def text(self, path: str, board: BoardSpec) -> str:
-        """What is said of it."""
+        """The line that proposes these options to the user."""
         price = (
             ""
             if self.time is None

@@ -1,4 +1,4 @@
-"""How good a packed model is on samples that its calibration did not see, beside the float network.
+"""Accuracy of a packed model on samples that its calibration did not see, beside the float network.
 
 All calibration samples make the model that is delivered. So without labelled data the one that is measured is another: made
 with the same recipe of some of the samples, and run on others (`quantise.tune.Unseen`). That is cross-validation: what it
@@ -36,8 +36,9 @@ Samples = Sequence[Mapping[str, np.ndarray]]
 
 @dataclass(frozen=True)
 class Quality:
-    """data: what was measured on: "held out" of the calibration samples, "eval" data, "calibration" samples themselves (where
-    there are too few to hold any out), "unseen" by a model that came quantised, "made up", or "made up, own scales"."""
+    """data: the samples of the measurement. "held out": some of the calibration samples. "eval": labelled data.
+    "calibration": all of these samples, where there are too few to hold any out. "unseen": by a model that came
+    quantised. "made up", or "made up, own scales": no real samples."""
 
     errors: OutputErrors
     worst_layer: dict[str, Any] | None  # name, kernel, sqnr_db of the layer with the lowest

@@ -53,7 +53,8 @@ class InStrips:
 
 @dataclass
 class State:
-    """What is known so far. A stage sets the fields of its line in `stages.STAGES`, which later stages read.
+    """Everything that is known of a model so far. A stage sets the fields of its line in `stages.STAGES`,
+    which later stages read.
 
     graph: the imported one, then core operators. sound: the front end, wherever it comes from. pairs: states, as pairs of an
     input and an output of the graph. calibration: real samples by input name, None where they are made up. samples: one dict a

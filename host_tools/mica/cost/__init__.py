@@ -1,1 +1,1 @@
-"""What a model will cost on a board, before there is a board: features of a step, and a table of measured costs."""
+"""Prediction of a model's cost on a board, without the board: features of a step, and a table of measured costs."""

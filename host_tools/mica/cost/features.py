@@ -1,4 +1,4 @@
-"""What the cost of a step depends on: a kind, and some counts that follow from its shapes.
+"""Features that the cost of a step depends on: a kind, and some counts that follow from its shapes.
 
 The cost of a step is a sum of counts, each times what one of them takes on a core (`table.py`). The kinds and counts of a kernel
 stand in its row (`mica.kernels`): a pointwise convolution copies no patches, a depthwise one with 3x3 taps has a loop of its

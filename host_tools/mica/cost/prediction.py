@@ -1,4 +1,4 @@
-"""Whether a model fits a board, and what it will take there: RAM, flash, time. Says so before anything is flashed.
+"""Prediction, before anything is flashed, if a model fits a board, and of the RAM, flash and time it takes there.
 
 RAM and flash are sums of what the file says and what the board's table says. Time comes from `table.py`; for boards with MicroPython
 measured in an emulator also what the interpreter's loop adds. Nothing here opens a port.
@@ -30,7 +30,7 @@ class Prediction:
 
 
 def predict(model: ModelFile, data: bytes, board: BoardSpec, table: Table) -> Prediction:
-    """What the file `data`, decoded as `model`, will take on a board."""
+    """Predict RAM, flash and time of the file `data`, decoded as `model`, on a board."""
     p = Prediction(board.name, True)
     copied = _flash(p, data, board)
     scratch = _ram(p, model, data, board, table, copied)
@@ -40,7 +40,7 @@ def predict(model: ModelFile, data: bytes, board: BoardSpec, table: Table) -> Pr
 
 
 def _flash(p: Prediction, data: bytes, board: BoardSpec) -> bool:
-    """Where the file lies; returns whether it is copied into RAM."""
+    """Find the place of the file on the board. Returns True if it is copied into RAM."""
     window = board.romfs.size if board.romfs else 0
     image = len(romfs.build({"model.mica": data}))
     push_room = romfs.half_size(window) - romfs.BLOCK if window else 0

@@ -65,7 +65,7 @@ class Table:
         return str(self.content["cores"][core]["revision"])
 
     def board(self, board: BoardSpec) -> dict[str, float]:
-        """What MicroPython adds on a board (`BOARD_FACTS`); where it was not measured what it adds on another with the same core.
+        """Costs that MicroPython adds on a board (`BOARD_FACTS`); if not measured there, of another with its core.
 
         Bytes of heap are about the same on every 32-bit board.
         """
@@ -110,12 +110,12 @@ class Table:
         return found
 
     def step(self, core: str, model: ModelFile, step: StepRecord, scratch: int) -> StepCost | None:
-        """What a step takes on a core; None for a kind that was never measured. scratch: bytes beside the tensors."""
+        """The cost of a step on a core; None for a kind that was never measured. scratch: bytes beside the tensors."""
         known = self._known(core, features.of_step(model, step, scratch))
         return min(known, key=lambda way: way.cost) if known else None
 
     def _known(self, core: str, algorithms: Sequence[tuple[str, features.Counts]]) -> list[StepCost]:
-        """What each way of a step takes; none where its first, which every core has, was never measured."""
+        """The cost of each algorithm of a step; empty if the first, which every core has, was never measured."""
         found = [(kind, counts, self._entry(core, kind)) for kind, counts in algorithms]
         if found[0][2] is None:
             return []

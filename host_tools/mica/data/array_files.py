@@ -1,4 +1,5 @@
-"""What an .npz or .npy file holds, before it is read: a small file can claim or unpack to more than any memory.
+"""Sizes of the arrays in an .npz or .npy file, before they are read: a small file can claim or
+unpack to more than any memory.
 
 Headers are compared with the bytes that are there, and what an archive unpacks to with a limit, by the archive's own
 list, which zipfile never reads beyond.

@@ -39,7 +39,10 @@ PIXELS, BEYOND = 12, 30
 
 @dataclass(frozen=True)
 class Pixels:
-    """How a picture's bytes become an input: pixel * scale + offset, one number, or one for each channel. colours: "" by their number."""
+    """The conversion of a picture's bytes to an input: pixel * scale + offset, each one number or one a channel.
+
+    colours: "" by the number of channels.
+    """
 
     scale: tuple[float, ...] = (1 / 255,)
     offset: tuple[float, ...] = (0.0,)
@@ -108,7 +111,7 @@ _BESIDE = ("y", "scale", "offset", "metric", "window", "stride", "rate", "tokens
 
 
 def _broadcasts(shape: tuple[int, ...], to: tuple[int, ...]) -> bool:
-    """Whether an array of `shape` can be combined with one of shape `to` and leaves that as large as it is."""
+    """True if an array of `shape` broadcasts to the shape `to`."""
     try:
         return np.broadcast_shapes(shape, to) == to
     except ValueError:
@@ -124,7 +127,10 @@ def numbers(name: str, x: np.ndarray, where: str) -> np.ndarray:
 
 
 def _with_length(arrays: dict[str, np.ndarray], inputs: Sequence[str]) -> dict[str, np.ndarray]:
-    """Where only a length is missing, and a token's position is there: the tokens up to it. A model's own rows limit that."""
+    """Add the length (position + 1) if only that is missing and a token's position is there.
+
+    The model's own rows limit it.
+    """
     missing = [name for name in inputs if name not in arrays]
     if len(missing) == 1 and "length" in missing[0].lower() and "position" in inputs and "position" in arrays:
         return {**arrays, missing[0]: np.asarray(arrays["position"]) + 1}
@@ -168,7 +174,7 @@ def sample_files(path: str | Path) -> list[Path]:
 
 
 def holds_pictures(path: str | Path) -> bool:
-    """Whether load_calibration finds pictures there."""
+    """True if load_calibration finds pictures there."""
     return Path(path).is_dir() and any(pictures.is_picture(p) for p in sample_files(path))
 
 
@@ -375,10 +381,10 @@ def expected_input(g: Graph, name: str) -> tuple[float, float] | None:
     """(mean, standard deviation) of an input, from the first layer's weights; None where there is no such layer.
 
     Trained layers, with a batch normalisation folded in even more so, give numbers around 0 and of size 1. So the mean
-    m is the one that the biases make up for, the least squares solution of m * sum(w[o]) + b[o] = 0 over channels o,
-    and the variance gives the median channel variance 1, were the input's neighbours correlated by 0.7 as they are in
-    pictures and spectra. Estimated and true (mean, deviation): kws (-0.3, 6.5) and (-1.8, 8.4), ic (93, 88) and
-    (120, 65), vww (0.51, 0.46) and (0.42, 0.26), ad (-28.4, 11.1) and (-27.1, 11.7).
+    m is the one that the biases make up for: the least squares solution of m * sum(w[o]) + b[o] = 0 over channels o.
+    The variance is the one that gives the median channel variance 1. It takes neighbours in the input as correlated
+    by 0.7, as they are in pictures and spectra. Estimated and true (mean, deviation): kws (-0.3, 6.5)
+    and (-1.8, 8.4), ic (93, 88) and (120, 65), vww (0.51, 0.46) and (0.42, 0.26), ad (-28.4, 11.1) and (-27.1, 11.7).
     """
     names = {name}
     for node in g.nodes:
@@ -428,7 +434,7 @@ def doubts(g: Graph, samples: Sequence[Mapping[str, np.ndarray]], apart: Collect
 
 
 def _unlike_the_model(g: Graph, name: str, seen: Sequence[np.ndarray], low: float, high: float) -> str | None:
-    """What is strange about samples that lie between low and high; None where they may be what the network was trained on."""
+    """A warning if samples from low to high are unlike those that the network was trained on, else None."""
     quant = g.value(name).quant
     if quant is not None:
         first, last = (float(v) for v in quant.levels()[[0, -1]])

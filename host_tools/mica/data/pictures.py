@@ -95,7 +95,10 @@ def resized(path: str | Path, colours: str, height: int, width: int) -> np.ndarr
 
 
 def readable(paths: Sequence[Path], read: Callable[[Path], np.ndarray]) -> list[tuple[Path, np.ndarray]]:
-    """What `read` gives of the pictures of a folder; those that it refuses are named and left out. Raises MicaError where it refuses all."""
+    """Pictures of a folder, read by `read`. Names and leaves out those that it refuses.
+
+    Raises MicaError if it refuses all.
+    """
     found, refused = [], []
     for path in paths:
         try:

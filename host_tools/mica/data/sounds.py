@@ -114,7 +114,7 @@ def _read_plain(path: Path, rate: int | None) -> tuple[np.ndarray, int]:
 
 
 def clipped(samples: np.ndarray) -> str:
-    """What to say of int16 samples of which some stay at an end of their range for three and more, or nothing."""
+    """A warning if three or more int16 samples in a row are at an end of their range, else ""."""
     ends = (samples == 32767) | (samples == -32768)
     runs = int(np.count_nonzero(ends[:-2] & ends[1:-1] & ends[2:])) if len(samples) > 2 else 0
     share = float(np.count_nonzero(ends)) / max(len(samples), 1)

@@ -75,8 +75,8 @@ def text_of(path: Path, most: int, expected: str) -> str:
 
 @dataclass(frozen=True)
 class Inputs:
-    """What a table is read for. shapes: of the model's inputs, with their batch of 1, none where no model is known; missing: whether
-    the model has learnt missing values."""
+    """Inputs of the model that a table is read for. shapes: with their batch of 1, empty if no model is known.
+    missing: True if the model has learnt missing values."""
 
     shapes: Mapping[str, Sequence[int]] = field(default_factory=dict)
     missing: bool = False
@@ -199,7 +199,7 @@ def _header(path: Path, rows: list[tuple[int, list[str]]]) -> tuple[list[str], l
 
 
 def _decimal_commas(rows: list[tuple[int, list[str]]], delimiter: str) -> bool:
-    """Whether numbers have decimal commas."""
+    """True if numbers have decimal commas."""
     if delimiter == ",":
         return False
     cells = [c for _, row in rows for c in row]

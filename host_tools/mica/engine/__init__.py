@@ -41,7 +41,7 @@ class EngineError(MicaError):
 
 
 class LoadedModel(Protocol):
-    """What both implementations offer. Arrays have the tensor's shape and are copies."""
+    """The interface of both implementations. Arrays have the tensor's shape and are copies."""
 
     @property
     def steps(self) -> int:
@@ -215,7 +215,7 @@ def see(frame: Frame, data: bytes, table: Array, begin: int = 0, end: int | None
 
 
 def _has_custom(data: bytes) -> bool:
-    """Whether the header of a file names the kernel of custom operators."""
+    """True if the header of a file names the kernel of custom operators."""
     if len(data) < record_bytes(HEADER):
         return False
     return bool(unpack_record(HEADER, data, 0)["kernels"][CUSTOM.id // 32] >> CUSTOM.id % 32 & 1)

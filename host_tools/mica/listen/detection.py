@@ -1,7 +1,7 @@
 """A model that listens: from samples to events, by the rules of `firmware/mica/audio.py`; and how events compare with what is said.
 
-An event comes when the mean of a label's last outputs reaches the threshold, some time after the one before at the earliest, and for the
-same label again after it has been below.
+An event comes when the mean of a label's last outputs reaches the threshold. A least time separates two events.
+The same label comes again only after its mean has been below the threshold.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -40,7 +40,7 @@ class Settings:
 
 @dataclass(frozen=True)
 class Event:
-    """What was found, the mean of its last outputs, and the time from the first sample to its end."""
+    """A label that was recognised, the mean of its last outputs, and the time from the first sample to its end."""
 
     label: str
     score: float
@@ -124,7 +124,7 @@ def outputs(runner: Runner, samples: np.ndarray, settings: Settings) -> Iterator
 
 
 def events(model: ModelFile, answers: Iterable[tuple[np.ndarray, int]], settings: Settings) -> Iterator[Event]:
-    """What answers and their times give."""
+    """Events that answers and their times give."""
     detector = Detector(model, settings)
     for answer, ms in answers:
         event = detector.take(answer, ms)

@@ -45,7 +45,7 @@ def pins(option: str, values: dict[str, int]) -> None:
 
 
 def i2s(text: str) -> Wired:
-    """`yes.wav`, or `yes.wav,sck=16,ws=17,sd=18`: a microphone that hears this. Raises MicaError."""
+    """`yes.wav`, or `yes.wav,sck=16,ws=17,sd=18`: a microphone that records this sound. Raises MicaError."""
     path, values = words(text, "--i2s", {"sck": 16, "ws": 17, "sd": 18})
     pins("--i2s", values)
     samples, rate = sounds.read_any(path)

@@ -1,4 +1,4 @@
-"""Which inputs and which output of a language model are for tokens: what the section TOKENS says of them."""
+"""Inputs and the output of a language model that are for tokens, as the section TOKENS has them."""
 
 import math
 from dataclasses import replace

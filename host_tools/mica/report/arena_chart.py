@@ -1,4 +1,4 @@
-"""Who lies where in the arena at which step, read back from a finished model, and as lines for a terminal.
+"""Places of tensors in the arena at each step, read back from a finished model, and as lines for a terminal.
 
     0                                 arena 49,152
     |aaaaaaaaaaaaaaaa................................|   3,072  input

@@ -1,4 +1,4 @@
-"""What the report page shows of a packed model, as one dictionary: `mica report --json` prints it, the page is made of it."""
+"""Facts of a packed model for the report page, one dictionary: `mica report --json` prints it, the page shows it."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any

@@ -1,4 +1,4 @@
-"""A front end of sound as an SVG picture: what each of its bands hears, over the frequency."""
+"""A front end of sound as an SVG picture: the gain of each of its bands, over the frequency."""
 
 from collections.abc import Mapping
 from itertools import pairwise

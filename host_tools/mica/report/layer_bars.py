@@ -1,4 +1,4 @@
-"""What layers take, drawn: bars for a terminal, and a trace for chrome://tracing or ui.perfetto.dev."""
+"""Drawings of the cost of layers: bars for a terminal, and a trace for chrome://tracing or ui.perfetto.dev."""
 
 from pathlib import Path
 from typing import Any

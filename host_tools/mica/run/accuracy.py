@@ -1,4 +1,4 @@
-"""How well a model answers labelled data, with its confusion matrix, and the float model beside it."""
+"""Accuracy of a model on labelled data, with its confusion matrix, and the float model beside it."""
 
 from collections.abc import Callable
 from typing import Any

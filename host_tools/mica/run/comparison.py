@@ -115,7 +115,7 @@ def _errors(model: ModelFile) -> OutputErrors:
 
 
 def _values(runner: HostRunner, sample: Sample) -> Iterator[tuple[str, np.ndarray]]:
-    """What each step gives, as real numbers, by the name of its output."""
+    """Outputs of each step as real numbers, with their names."""
     model = runner.model
     for i, x in enumerate(runner.quantise(sample)):
         runner.loaded.set_input(i, x)

@@ -1,4 +1,4 @@
-"""Which class a model takes for which: the confusion matrix of a top1 score, and each class's figures."""
+"""The confusion matrix of a top1 score, and each class's figures."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

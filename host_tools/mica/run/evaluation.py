@@ -78,7 +78,7 @@ class Score:
 
 
 def table_inputs(model: ModelFile) -> tables.Inputs:
-    """What a table is read for, of a packed model."""
+    """Inputs of a packed model, for reading a table."""
     inputs = [model.tensors[t] for t in model.inputs]
     return tables.Inputs({t.name: t.dims for t in inputs}, MISSING in model.metadata)
 

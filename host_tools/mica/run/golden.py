@@ -68,7 +68,7 @@ def most_rows(model: ModelFile, inputs: Sequence[np.ndarray]) -> list[np.ndarray
 
 
 def _numbers(model: ModelFile, t: TensorRecord) -> list[int]:
-    """How many numbers from 0 on make a difference to each step that reads an input as a row number or a length."""
+    """The count of values, from 0 on, that differ to each step that reads an input as a row number or a length."""
     found = []
     for s in model.steps:
         if model.tensors[s.inputs[-1]].dtype != "int32" or model.tensors[s.inputs[-1]].offset != t.offset:

@@ -1,4 +1,4 @@
-"""How well a language model foretells text: nats a token (metric nll) and perplexity.
+"""Measures of how well a language model predicts text: nats a token (metric nll) and perplexity.
 
 The data (.npz) holds `tokens`, whole numbers of all texts one behind the other, and `lengths` of the texts; without it they are
 one text. The first token of a text is given, each further one is foretold; the state is cleared before every text.

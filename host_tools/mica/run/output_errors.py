@@ -1,4 +1,4 @@
-"""How far a model's outputs are from what they should be: SQNR of each output, its error, and how often the answers are the same.
+"""Errors of a model's outputs: SQNR of each output, its error, and how often the answers are the same.
 
 SQNR, the signal to quantisation noise ratio: 10 log10(sum of (exact - mean)**2 / sum of (exact - found)**2) in dB, over all
 samples; mean: of each element over the samples. 6 dB are one bit. An output around 1,013 that varies by 10 has the ratio of
@@ -92,7 +92,7 @@ class OutputError:
 
 
 class _Output:
-    """What is kept of one output."""
+    """The exact and the found values of one output."""
 
     def __init__(self, t: TensorRecord, kind: str, labels: int) -> None:
         self.t, self.kind, self.labels = t, kind, labels
@@ -202,7 +202,7 @@ def _uncertainty(signal: np.ndarray, noise: np.ndarray) -> float | None:
 
 
 class OutputErrors:
-    """What a model gives over samples, beside what it should give."""
+    """Errors of a model's outputs over samples, against the exact outputs."""
 
     def __init__(self, model: ModelFile, labels: int = 0, classes: bool = False) -> None:
         """labels, classes: as `output_kinds.kind`."""
@@ -241,7 +241,7 @@ class OutputErrors:
 
     @property
     def plus_minus_db(self) -> float | None:
-        """How far off that may be."""
+        """The uncertainty of the mean SQNR: the mean of the outputs' own."""
         known = [e.plus_minus_db for e in self.each if e.sqnr_db is not None and e.plus_minus_db is not None]
         return float(np.mean(known)) if known else None
 

@@ -34,7 +34,7 @@ def kind(model: ModelFile, output: int, labels: int = 0, classes: bool = False) 
 
 
 def _is_probability(t: TensorRecord) -> bool:
-    """Whether its integers stand for 0 to 1. An output as large as an input is a picture all the same, of an autoencoder."""
+    """True if its integers stand for 0 to 1. An autoencoder's output, as large as an input, is still a picture."""
     steps = 256 if t.dtype == "int8" else 2**15
     first = LOW if t.dtype == "int8" else 0
     return t.zero_point == first and math.isclose(t.scale * steps, 1.0, rel_tol=1.5 / 256)

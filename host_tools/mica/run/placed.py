@@ -1,4 +1,4 @@
-"""Where a model lies on a board: in its flash, if an equal file is there, else in its RAM, without golden vectors."""
+"""The place of a model on a board: in its flash, if an equal file is there, else in its RAM, without golden vectors."""
 
 from dataclasses import dataclass
 
@@ -34,7 +34,7 @@ def place(board: Link, data: bytes, name: str, progress: PutProgress | None = No
 
 
 def out_of_memory_of(board: Link, data: bytes, placed: Placed | None) -> MicaError:
-    """What a MemoryError is to the user, raised as the model was sent (placed is None then) or loaded."""
+    """The error for the user after a MemoryError, raised as the model was sent (placed is None then) or loaded."""
     model = codec.decode(data)
     size = len(codec.without_golden(data)) if placed is None or placed.copied else 0
     return out_of_memory(board, (model.arena_bytes or 0) + model.scratch_min, size)

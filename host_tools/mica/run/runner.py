@@ -19,7 +19,7 @@ Inputs = Sequence[np.ndarray]  # int8 (int32 of row numbers), one array a model 
 
 @dataclass(frozen=True)
 class Times:
-    """What a model costs, in `unit` (cycles, instructions or seconds): the shortest of some runs.
+    """Costs of a model, in `unit` (cycles, instructions or seconds): the shortest of some runs.
 
     `total` is a whole run, `steps` each step by itself. `free_heap` is in bytes, on boards, with the model loaded.
     `runs_in` is "C" or "Python" for each step, empty where all are in C.

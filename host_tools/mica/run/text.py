@@ -19,7 +19,7 @@ from mica.run.runner import Runner
 
 @dataclass(frozen=True)
 class Wish:
-    """What is asked for. temperature: 0 (the likeliest token) to 10; top_k: 0 for all; max_tokens: None for all that there is room for."""
+    """A request for text. temperature: 0 (the likeliest token) to 10; top_k: 0 for all; max_tokens: None: all."""
 
     prompt: str
     max_tokens: int | None = None
@@ -60,7 +60,7 @@ def prompt_tokens(t: Tokens, wish: Wish) -> list[int]:
 
 
 def run_inputs(t: Tokens, token: int, position: int) -> list[np.ndarray]:
-    """What the inputs are given for one token."""
+    """Values of the inputs for one token."""
     values = {t.token: token}
     if t.position is not None:
         values[t.position] = position
@@ -70,7 +70,7 @@ def run_inputs(t: Tokens, token: int, position: int) -> list[np.ndarray]:
 
 
 def generate(runner: Runner, wish: Wish) -> Iterator[str]:
-    """Pieces of new text, whole characters each; a text begins anew. Raises MicaError."""
+    """Pieces of new text, whole characters each; a new text begins. Raises MicaError."""
     todo = prompt_tokens(tokens_of(runner.model), wish)
     runner.reset()
     if isinstance(runner, HostRunner):

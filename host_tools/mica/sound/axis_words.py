@@ -65,7 +65,7 @@ DEFAULTS: Mapping[str, object] = {
 
 
 def parse(text: str, shape: tuple[int, ...], what: str) -> AxisFeatures:
-    """What --frontend was given, for a network whose input has a shape. what: that input, for errors. Raises MicaError."""
+    """Read the value of --frontend for a network's input shape. what: that input, for errors. Raises MicaError."""
     v = dict(DEFAULTS)
     for word in text.removeprefix(f"{KIND}:").split(","):
         key, _, value = word.partition("=")

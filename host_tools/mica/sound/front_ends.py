@@ -244,7 +244,7 @@ def of_input(text: str, shape: tuple[int, ...], what: str, step: bool = False) -
 
 
 def parse(text: str) -> Description:
-    """What --frontend was given. Raises MicaError."""
+    """Read the value of --frontend. Raises MicaError."""
     kind, colon, rest = text.partition(":")
     if kind not in ("mfcc", "logmel", "pcan", "pcen") or not colon or not rest:
         raise MicaError(

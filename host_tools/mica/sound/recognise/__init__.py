@@ -45,7 +45,7 @@ def found(g: Graph) -> tuple[str, FrontEnd] | None:
 
 
 def _may(g: Graph) -> bool:
-    """Whether there is a logarithm at all behind a product, or a transform: nothing is followed in other graphs."""
+    """True if the graph has a logarithm or a transform. Other graphs have no front end to look for."""
     ops = {n.op for n in g.nodes}
     return "Log" in ops or bool(ops & set(TRANSFORMS))
 
@@ -198,7 +198,7 @@ def _front_end(g: Graph, samples: int, v: Logs, frames: np.ndarray, columns: np.
 
 
 def _why_not(g: Graph, node: Node) -> str:
-    """What stands between a transform and features."""
+    """The reason why a transform does not lead to features."""
     sounds = [name for name in g.inputs if g.value(name).size == max(g.value(name).shape, default=0) > 1]
     known: dict[str, Recognised] = {}
     for name in sounds:

@@ -1,4 +1,4 @@
-"""What framing and arithmetic make of values that are recognised (`values`); None where it is none of them."""
+"""Results of framing and arithmetic on recognised values (`values`); None if the result is not recognised."""
 
 from dataclasses import replace
 

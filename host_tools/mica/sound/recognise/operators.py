@@ -1,4 +1,4 @@
-"""What each ONNX operator makes of values that are recognised (`values`); None where it makes none of them."""
+"""Results of each ONNX operator on recognised values (`values`); None if the result is not recognised."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -368,7 +368,7 @@ RULES: Mapping[str, Rule] = {
 
 
 def apply(g: Graph, node: Node, known: Known) -> list[Recognised] | None:
-    """What a node's outputs are, of which some inputs are in `known`."""
+    """Outputs of a node, some of whose inputs are in `known`; None if they are not recognised."""
     rule = RULES.get(node.op)
     if (
         rule is None

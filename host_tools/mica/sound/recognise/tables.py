@@ -55,7 +55,7 @@ def of_bands(bands: Bands) -> Tables:
 
 
 def _covered(window: np.ndarray) -> tuple[int, int]:
-    """Where the window is not zero, in a multiple of four samples where that is to be had: kernels like that."""
+    """Begin and end of the samples where the window is not zero, if possible a multiple of four, for kernels."""
     some = np.flatnonzero(window > 0)
     first, last = int(some[0]), int(some[-1]) + 1
     more = -(last - first) % 4
@@ -111,7 +111,7 @@ def _near(places: np.ndarray) -> bool:
 
 @dataclass(frozen=True)
 class Places:
-    """Where frames lie: the first begins `pad` samples before the sound; what is outside is `edges` ("" where nothing is)."""
+    """Places of frames: the first begins `pad` samples before the sound; outside is `edges` ("" for nothing)."""
 
     hop: int
     pad: int
@@ -185,7 +185,7 @@ RATES = (8000, 11025, 12000, 16000, 22050, 24000, 32000, 44100, 48000)
 
 
 def _edges(tables: Tables) -> np.ndarray | None:
-    """Where triangles begin, peak and end, in turns a sample, [bands, 3], of filters that have four lines and more on either side."""
+    """Begin, peak and end of triangles in turns a sample, [bands, 3], of filters with 4 lines on either side."""
     found = []
     for row in tables.given:
         some = np.flatnonzero(row > 1e-3 * row.max()) if row.any() else np.zeros(0, np.int64)

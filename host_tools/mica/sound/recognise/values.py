@@ -1,7 +1,8 @@
-"""What a value between sound and its features is: each element a sample, a line of a frame's spectrum, a band of it, or a logarithm.
+"""Values between sound and its features: each element is a sample, a line of a frame's spectrum, a band of it,
+or a logarithm.
 
-Every stage says of each element where it comes from, `at`, so that whatever moves elements is done to `at` as it is, and a node that
-computes is looked at by its meaning, whatever shapes and orders an exporter chose.
+Every stage keeps in `at` the origin of each element. A node that moves elements is applied to `at` as it is.
+A node that computes is recognised by its meaning, in any shape and order that an exporter chose.
 """
 
 from dataclasses import dataclass, replace
@@ -81,7 +82,7 @@ Recognised = Samples | Lines | Bands | Logs
 
 
 def arrays(v: Recognised) -> list[np.ndarray]:
-    """What has the shape of the value."""
+    """Arrays that have the shape of the value."""
     return [v.at, v.gain] if isinstance(v, (Samples, Lines)) else [v.at]
 
 
