@@ -1,7 +1,7 @@
 """One coordinator of a fleet at a time: coordinators agree at a topic of the broker, mica/F/coordinator, which boards cannot reach. No I/O.
 
     asks TOKEN                  a coordinator that comes asks who leads
-    leads SINCE TOKEN ABOUT     retained: this one leads since then (nanoseconds); it repeats this for all who ask or claim it
+    leads SINCE TOKEN ABOUT     retained: this one leads since then (nanoseconds); repeated for all who ask or claim it
     (empty)                     retained, and its will: it has ended
 
 A coordinator ends when it is told of another that leads. While a connection is cut, another may come to lead. The one
