@@ -1,4 +1,4 @@
-"""What dispatch.py asks its caller to do, and the settings by which it decides."""
+"""Actions that dispatch.py asks of its caller, and the settings by which it decides."""
 
 from dataclasses import dataclass
 
@@ -23,7 +23,7 @@ class Done:
 
 @dataclass(frozen=True)
 class Withdrawn:
-    """What Done said of this request does not hold: it came from a board that lies. Another Done follows."""
+    """The last Done of this request is void: its board gives wrong answers. Another Done follows."""
 
     key: Key
 

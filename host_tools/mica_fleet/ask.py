@@ -35,7 +35,7 @@ async def infer_body(
 
 
 async def _apart(size: int, work: Callable[[], T]) -> T:
-    """What work() returns; it works in a thread where there is much of it. size: in bytes."""
+    """Return the result of work(), which runs in a thread if `size`, in bytes, is large."""
     if size <= _SMALL:
         return work()
     return await asyncio.get_running_loop().run_in_executor(_APART, work)
@@ -44,7 +44,7 @@ async def _apart(size: int, work: Callable[[], T]) -> T:
 async def ask(
     service: Service, metrics: Metrics, name: str, samples: Sequence[bytes], timeout: float, client: str = ""
 ) -> list[bytes]:
-    """What the boards answer. Raises ApiError."""
+    """Ask the boards; return their answers. Raises ApiError."""
     begun = time.monotonic()
     future = service.submit(name, samples, client)
     status = "failed"

@@ -22,7 +22,7 @@ def program() -> str | None:
 
 
 def is_up(site: Site) -> bool:
-    """Whether somebody listens at the broker's address."""
+    """True if a server listens at the broker's address."""
     try:
         socket.create_connection((site.host, site.port), timeout=1).close()
     except OSError:

@@ -1,8 +1,8 @@
-"""Whether models that are to be pushed fit the boards: format, kernels, flash, RAM and the size of a request, before the first byte is sent.
+"""Checks before a push that models fit the boards: format, kernels, flash, RAM and the size of a request.
 
-A board says at its birth what it has (firmware/mica_fleet): heap that is free while no model is loaded, its static arena, kernels, room in
-the half of its ROMFS or in its file system. What a model takes is known as `mica fit` knows it. Boards that are off are not asked; the
-trial on the board decides in any case.
+At its birth a board reports (firmware/mica_fleet) its kernels, its static arena and the heap that is free while no
+model is loaded. It also reports the free space in the half of its ROMFS or in its file system. The needs of a model
+are those of `mica fit`. Boards that are off are not checked; the trial on the board decides in any case.
 """
 
 import zlib
@@ -61,7 +61,7 @@ def _misfit(board: str, state: State, models: list[_Model], table: Table) -> str
 
 
 def _engine(board: str, m: _Model, about: Mapping[str, Any]) -> str | None:
-    """Whether its firmware knows what the file asks for."""
+    """The reason why the board's firmware cannot run the file; None if it can."""
     if "format" in about:
         major = int(about["format"].split(".")[0])
         if major != m.model.version[0]:
@@ -116,7 +116,7 @@ def _flash(board: str, state: State, models: list[_Model]) -> str | None:
 
 
 def check(models: Mapping[str, bytes], states: Mapping[str, State], boards: Iterable[str]) -> None:
-    """Raises MicaError where any of these boards has no room, or lacks what a model needs."""
+    """Raises MicaError if one of these boards has too little memory, or misses a feature or kernel of a model."""
     among = {b: states[b] for b in boards if b in states}
     found = misfits(models, among)
     if found:

@@ -208,7 +208,7 @@ class FleetRunner(Runner):
         actions.clear()
 
     def _one(self, action: Action, failed: dict[Key, str]) -> list[Action]:
-        """What there is to do because of it."""
+        """Carry out one action; return those that follow from it."""
         match action:
             case Send(name, request):
                 link = self._links.get(name, self._many)

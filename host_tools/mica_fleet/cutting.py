@@ -1,7 +1,8 @@
-"""From the file of a model to the files of its parts, which several boards run one after the other.
+"""Cuts the file of a model into files of its parts, which several boards run one after the other.
 
-Where to cut is decided by what the objective names: the slowest stage (its steps by the cost table, and what it is sent and sends, by the
-speed of the links), the most RAM, or the most flash of any part. A board works or talks, it does not do both at once.
+The cuts make the objective smallest: the time of the slowest stage, or the RAM or the flash of the part that needs
+most. A stage's time is that of its steps, by the cost table, and of its transfers, by the speed of the links. A board
+computes or transfers, never both at once.
 """
 
 import itertools

@@ -1,4 +1,4 @@
-"""Takes boards out of a fleet: no password, nothing desired of them, and nothing left of them at the broker."""
+"""Takes boards out of a fleet: no password, no desired models, and no messages left at the broker."""
 
 import time
 from collections.abc import Sequence

@@ -1,9 +1,9 @@
-"""What a board is desired to have, as it goes to the board: signed, and the models in chunks. firmware/mica_fleet/push.py reads it.
+"""The desired models of a board as they are sent: a signed list, and files in chunks, for firmware/mica_fleet.
 
     want   HMAC-SHA256 of the JSON in 64 hexadecimal digits, a blank, the JSON
     chunk  4096 bytes of a file; its topic has the first 16 digits of the file's SHA-256
 
-A board's key is made of the fleet's key and its name: who takes a board apart can sign for that board alone.
+A board's key is made of the fleet's key and its name: a thief who reads it can sign for that board alone.
 """
 
 import hashlib

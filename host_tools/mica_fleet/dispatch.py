@@ -1,4 +1,4 @@
-"""Who gets which request, and what happens when nobody answers. No I/O: events in, actions out, the clock is given.
+"""Gives requests to boards, and asks again where no answer comes. No I/O: events in, actions out, the clock is given.
 
     submit, birth, death, answer, audited, tick  ->  Send, Done, Withdrawn, Failed, Audit, Quarantined
 
@@ -142,7 +142,7 @@ class Dispatcher:
         return actions + self._pump(now)
 
     def audited(self, now: float, key: Key, outputs: bytes) -> list[Action]:
-        """What the host's own engine gives for a request that Audit named."""
+        """Take the outputs of the host's own engine for a request that Audit named."""
         work = self._works.get(key) or self._past.pop(key, None)
         if work is None or not work.auditing:
             return []
@@ -261,11 +261,11 @@ class Dispatcher:
 
     @property
     def known(self) -> int:
-        """How many boards there are, in any state."""
+        """Number of boards, in any state."""
         return len(self._boards)
 
     def load(self, board: str) -> int:
-        """How many requests the board holds."""
+        """Number of requests that the board holds."""
         return len(self._boards[board].held)
 
     # ---- inside

@@ -1,7 +1,8 @@
-"""What clients of the HTTP server may take of this process: connections, seconds, memory and lines of log.
+"""Limits for clients of the HTTP server: connections, seconds, memory and lines of log.
 
-A request has to be whole after 30 s, and its answer has to be taken 30 s after it was given. Where there are too many connections, the one
-whose request has been incomplete for longest is closed for the next. Where bodies take too much memory, the oldest that is not whole goes.
+A request has to be whole after 30 s, and its answer has to be taken 30 s after it was given. When there are too many
+connections, the server closes the one whose request has been incomplete for longest. When bodies take too much
+memory, it drops the oldest incomplete one.
 """
 
 import asyncio
@@ -170,7 +171,7 @@ class Connections:
 
 
 def _is_whole(connection: Any) -> bool:
-    """Whether its request is, and is not answered yet."""
+    """True if the connection's request is whole and not answered yet."""
     cycle = connection.cycle
     return cycle is not None and not cycle.more_body and not cycle.response_complete
 

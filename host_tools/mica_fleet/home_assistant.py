@@ -47,7 +47,7 @@ def _component(unique: str, name: str, topic: str, template: str, **more: Any) -
 
 
 def board_config(site: Site, board: str, state: State) -> dict[str, Any]:
-    """What Home Assistant is told of a board that is up."""
+    """Message to Home Assistant that describes a board that is up."""
     ident, base = _id(site.fleet, board), f"mica/{site.fleet}/from/{board}"
     is_up = "{{ value.split(' ')[0] == 'up' }}"
     there = {
@@ -101,7 +101,7 @@ def board_config(site: Site, board: str, state: State) -> dict[str, Any]:
 
 
 def server_config(site: Site, models: Mapping[str, ModelFile]) -> dict[str, Any]:
-    """What Home Assistant is told of the server and its models."""
+    """Message to Home Assistant that describes the server and its models."""
     ident, base = _id(site.fleet), f"mica/{site.fleet}/said"
     there = {"availability": [{"topic": f"{base}/_server"}]}
     components = {}
@@ -170,7 +170,7 @@ class Discovery:
         said = answer_of(self._models[name], outputs) | {"board": board}
         self._publish(f"mica/{self._site.fleet}/said/{name}", said, qos=0)
 
-    # ---- inside: callbacks of the client only pass on what they hear
+    # ---- inside: callbacks of the client only pass messages on
 
     def _heard(self, board: str, what: str, payload: bytes) -> None:
         if what == "state":

@@ -55,7 +55,7 @@ def application(service: Service, metrics: Metrics, token: str | None, timeout: 
 
 
 class _Api:
-    """What answers each path that asks about models."""
+    """Handlers of the paths that ask about models."""
 
     def __init__(self, service: Service, metrics: Metrics, timeout: float) -> None:
         self._service = service
@@ -163,7 +163,7 @@ async def _read(request: Request, most: int, add: Callable[[bytes], None]) -> No
 
 
 async def _while_there(request: Request, work: Coroutine[Any, Any, T]) -> T:
-    """What `work` returns; it is given up where the client has gone. Raises starlette's ClientDisconnect."""
+    """Return the result of `work`; cancel it if the client has gone. Raises starlette's ClientDisconnect."""
     task = asyncio.ensure_future(work)
     gone = asyncio.ensure_future(request.receive())
     try:

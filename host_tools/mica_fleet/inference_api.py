@@ -30,7 +30,7 @@ _DATATYPES = {"int8": "INT8", "uint8": "UINT8", "int16": "INT16", "int32": "INT3
 
 
 class ApiError(Exception):
-    """What a client is told: an HTTP status, and one line."""
+    """An error that a client gets: an HTTP status, and one line."""
 
     def __init__(self, status: int, text: str) -> None:
         super().__init__(text)
@@ -84,7 +84,7 @@ def largest_body(model: ModelFile) -> int:
 
 
 def metadata(name: str, model: ModelFile) -> dict[str, Any]:
-    """What GET /v2/models/NAME answers. `parameters` say how the integers stand for the real numbers."""
+    """Answer to GET /v2/models/NAME. `parameters` hold each tensor's scale and zero point."""
     batched = takes_batches(model)
 
     def shape(dims: Sequence[int]) -> list[int]:

@@ -1,4 +1,4 @@
-"""Who is in a fleet, and what is wrong with it: what `mica fleet ls` and `mica fleet doctor` print."""
+"""The boards of a fleet, and faults of it: the output of `mica fleet ls` and `mica fleet doctor`."""
 
 import secrets
 import threading
@@ -154,7 +154,7 @@ def examine(site: Site, seconds: float) -> list[Finding]:
 
 
 def _acl(site: Site, board: str) -> Finding:
-    """Whether a board hears what is meant for another."""
+    """Check that a board cannot receive messages for another."""
     heard = threading.Event()
     other = f"doctor-{secrets.token_hex(4)}"
     spy = Listener(site, lambda name, what, payload: heard.set() if name == other else None, user=board)

@@ -127,7 +127,7 @@ class Gateway:
     # ---- before the first request
 
     async def _prepare(self) -> None:
-        """What is needed is there, or is made. A server that is slow is asked once more. Raises MicaError."""
+        """Make the streams and consumers that are missing. A slow server is asked again. Raises MicaError."""
         for left in reversed(range(_TRIES)):
             try:
                 return await self._prepare_once()

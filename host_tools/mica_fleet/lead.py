@@ -1,12 +1,12 @@
 """One coordinator of a fleet at a time: coordinators agree at a topic of the broker, mica/F/coordinator, which boards cannot reach. No I/O.
 
     asks TOKEN                  a coordinator that comes asks who leads
-    leads SINCE TOKEN ABOUT     retained: this one leads since then (nanoseconds); it says so again to whoever asks, or claims the same
+    leads SINCE TOKEN ABOUT     retained: this one leads since then (nanoseconds); repeated for all who ask or claim it
     (empty)                     retained, and its will: it has ended
 
-A coordinator that hears another that leads goes away. A connection that was cut says nothing of another coordinator: the one that comes back
-within `_KEPT_SECONDS` leads on, and of two that lead the earlier one does. A retained word may be of one that a broker has survived, so it
-counts only if its author answers.
+A coordinator ends when it is told of another that leads. While a connection is cut, another may come to lead. The one
+that comes back within `_KEPT_SECONDS` leads on; of two that lead, the earlier one does. A retained message may be
+from one that has ended before its broker, so it counts only if its author answers.
 """
 
 import enum

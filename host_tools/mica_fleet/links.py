@@ -142,7 +142,7 @@ class RunnerLink(Link):
             self._closing.wait(self._retry)
 
     def _forget_requests(self) -> None:
-        """What was sent to the board's last life is asked again elsewhere."""
+        """Drop the requests of the board's last session; other boards are asked."""
         while not self._requests.empty():
             if self._requests.get() is None:
                 self._requests.put(None)

@@ -1,4 +1,4 @@
-"""Which of our boards a board of a fleet is, and what a model is predicted to take there."""
+"""Finds the known board that a fleet's board is, and predicts the time of a model there."""
 
 from functools import cache
 

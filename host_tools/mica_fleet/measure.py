@@ -1,4 +1,4 @@
-"""How fast the links to a fleet's boards are: a request for a model that no board has is answered at once, whatever its size."""
+"""Measures the links to a fleet's boards: a request of any size for a model that no board has is answered at once."""
 
 import queue
 import secrets

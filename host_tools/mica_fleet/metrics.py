@@ -1,4 +1,4 @@
-"""What Prometheus reads of a server, in its text format 0.0.4."""
+"""Metrics of a server for Prometheus, in its text format 0.0.4."""
 
 import threading
 from collections import Counter

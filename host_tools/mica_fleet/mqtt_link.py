@@ -60,8 +60,11 @@ def _client() -> Any:
 
 
 class Listener:
-    """A connection to the broker of a fleet. heard(board, last word of the topic, payload) is called in a thread of its own; it raises MicaError
-    where a message is damaged, which is counted in `damaged` by board."""
+    """A connection to the broker of a fleet.
+
+    A thread of its own calls `heard(board, last word of the topic, payload)`, which raises MicaError if a message is
+    damaged; `damaged` counts these by board.
+    """
 
     def __init__(
         self,
@@ -135,7 +138,7 @@ class Listener:
         self._answered.set()
 
     def _on_message(self, client: object, userdata: object, message: Any) -> None:
-        """Whatever comes, the thread goes on."""
+        """Pass a message on. No message, however damaged, ends the thread."""
         board = ""
         try:
             words = message.topic.split("/")
@@ -204,7 +207,7 @@ class Boots:
 
 
 class Pace:
-    """How many messages of a board that nobody asked for are taken: some at once, and some a second."""
+    """Limit for unrequested messages of a board: so many at once, and so many a second."""
 
     def __init__(self) -> None:
         self._left: dict[str, tuple[float, float]] = {}  # and when

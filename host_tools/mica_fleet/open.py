@@ -95,8 +95,8 @@ def links_of(
     custom: CustomOps = NO_CUSTOM,
     spread: bool = False,
 ) -> Callable[[Events], Sequence[Link]]:
-    """What reaches the fleet's boards. Boards without a broker take one model each: the only one, or, where they are to `spread`, in turn.
-    Raises MicaError."""
+    """Return a function that links to the fleet's boards. Boards without a broker take one model each: the only one,
+    or, with `spread`, in turn. Raises MicaError."""
     site, target = _site_in(target)
     if site is not None and not target:
         return lambda events: [MqttLink(site, events)]

@@ -50,7 +50,7 @@ class Held:
 
 @dataclass(slots=True)
 class Share:
-    """How many answers to a model a board may give unaudited: 1/N of all that came since, and no more than _SAVED at once."""
+    """Unaudited answers that a board may give to a model: 1/N of all that came since, at most _SAVED at once."""
 
     left: float = 0.0
     seen: int = 0  # answers to the model, when `left` was true
@@ -108,7 +108,7 @@ class _Latencies:
 
 
 class Model:
-    """What is waiting for one model, who is free for it, and how long it takes."""
+    """Requests that wait for one model, boards that are free for it, and its time."""
 
     def __init__(self, credit: int) -> None:
         self.queue: list[tuple[tuple[int, int, int], Work]] = []
@@ -141,7 +141,7 @@ class Pool:
                 self.place(b, now)
 
     def _limit(self, b: Board, now: float) -> int:
-        """How many requests the board may hold."""
+        """Number of requests that the board may hold."""
         if not b.up or b.quarantined or b.alone or now < b.busy_until:
             return 0
         return 1 if b.suspect else self.settings.credit

@@ -1,7 +1,7 @@
 """Puts models onto the boards behind a broker, and takes them back: drives a Rollout (rollout.py) over MQTT.
 
-The chunks of every file are retained at the broker, and so is what each board is desired to have: a board that comes later takes it
-without anybody who waits for it.
+The chunks of every file are retained at the broker, and so is each board's list of desired models: a board that comes
+later takes it without anybody who waits for it.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Outcome:
 
 
 class Fleet:
-    """A connection that hears boards and tells them what is desired. Raises MicaError where there is no broker."""
+    """A connection that reads reports of boards and sends them desired models. Raises MicaError without a broker."""
 
     def __init__(self, site: Site, say: Say = lambda line: None) -> None:
         if not site.key:
@@ -64,7 +64,7 @@ class Fleet:
             self._events.put((board, parse_have(payload)))
 
     def look(self, seconds: float = _LISTEN_SECONDS) -> None:
-        """Hear who is there."""
+        """Wait for the reports of boards that are there."""
         end = time.monotonic() + seconds
         while (left := end - time.monotonic()) > 0:
             self._next(left)
@@ -81,13 +81,13 @@ class Fleet:
         return board, event
 
     def state_again(self) -> int:
-        """Tell the broker what every board is desired to have: it forgets when it ends. How many boards it is about."""
+        """Send all desired models to the broker, which forgets them when it ends. Return the number of boards."""
         for board in self.store.desired:
             self._say(board)
         return len(self.store.desired)
 
     def _say(self, board: str) -> None:
-        """Files first, then what is desired."""
+        """Publish the files, then the list of desired models."""
         last = None
         for crc in self.store.desired[board][1].values():
             if crc is None or crc in self._sent:
@@ -104,15 +104,15 @@ class Fleet:
         ).wait_for_publish(30.0)
 
     def had(self, board: str, names: Names) -> Names:
-        """What a board has under these names, or had when it last was there; None for nothing. What is not known, or what
-        nobody could bring back, is not in it."""
+        """CRC-32 of the board's models of these names, now or when it was last there; None for no model. Names are left
+        out if their model is unknown, or if no copy of it exists."""
         known = self.store.known.get(board)
         found: Names = {} if known is None else {name: known.get(name) for name in names}
         return {name: crc for name, crc in found.items() if crc is None or self.store.has(crc)}
 
     def roll_out(self, desired: Mapping[str, Names], terms: Terms, say: Say, remember: bool) -> Outcome:
-        """Bring boards to what is desired of them; where it is stopped, back to what they had, which `remember` keeps for a
-        rollback. Raises MicaError where no board is there."""
+        """Bring boards to their desired models; if that is stopped, back to those that they had, which `remember` keeps
+        for a rollback. Raises MicaError where no board is there."""
         begun = time.monotonic()
         rollout = Rollout(desired, terms)
         told: dict[str, int] = {}
@@ -193,7 +193,7 @@ class Fleet:
 
 
 def _by_name(models: Mapping[str, int]) -> Names:
-    """What a board has, by the names that a push gives: what is in /rom comes before a file of the same name."""
+    """A board's models, by the names that a push gives: one in /rom comes before a file of the same name."""
     found: Names = {path: crc for path, crc in models.items() if not path.startswith(_ROM)}
     return found | {path.removeprefix(_ROM): crc for path, crc in models.items() if path.startswith(_ROM)}
 

@@ -154,7 +154,7 @@ class State:
 
 @dataclass(frozen=True)
 class Have:
-    """What a board reports of its last push. `reason` is for people."""
+    """A board's report of its last push. `reason` is for people."""
 
     generation: int
     verdict: str

@@ -1,10 +1,10 @@
-"""Which board is told when to take a new model, and when to stop. No I/O: events in, actions out, the clock is given.
+"""Decides when each board takes a new model, and when to stop. No I/O: events in, actions out, the clock is given.
 
     up, verdict, tick  ->  Tell, Restore, Ended
 
 Boards are told in waves, the next one when all of a wave have answered. Names and numbers are AWS IoT Jobs': a rate (boards a
 minute), abort (a share of failures among the executed, from a minimum number on), a timeout in progress, retries, and the states of
-an execution. A wave has a gate as well: at its end the share counts whatever the minimum says, so a small fleet has one too.
+an execution. A wave has a gate as well: at its end the share counts without the minimum, so a small fleet has one too.
 
 Boards that are off are not told in a wave, so they hold nothing up; they are told at the end, and take it when they come. A
 board that goes off after it was told is waited for, up to the timeout, unless such boards are fewer than the share that may fail:
@@ -57,7 +57,7 @@ class Terms:
         self.targets(100)
 
     def targets(self, boards: int) -> list[int]:
-        """How many of so many boards have been told at the end of each wave. Raises MicaError."""
+        """Number of boards, out of `boards`, that have been told at the end of each wave. Raises MicaError."""
         found: list[int] = []
         for wave in self.waves:
             match = re.fullmatch(r"(\d{1,9})(%?)", wave)
@@ -75,7 +75,7 @@ class Terms:
 
 @dataclass(frozen=True)
 class Tell:
-    """Set what the board is desired to have to the new."""
+    """Make the new models the desired ones of the board."""
 
     board: str
 
@@ -142,7 +142,7 @@ class Rollout:
         return self.tick(now)
 
     def verdict(self, now: float, board: str, verdict: str, reason: str = "") -> list[Action]:
-        """What a board says of what it was told last: confirmed, rejected or refused; anything else says that it is at work."""
+        """Take a board's verdict on its last order: confirmed, rejected or refused; else it is at work."""
         b = self._boards.get(board)
         if b is None or b.state is not State.IN_PROGRESS:
             return []

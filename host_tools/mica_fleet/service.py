@@ -137,11 +137,11 @@ class Service:
         self._wake()
 
     def is_ready(self, name: str) -> bool:
-        """Whether a board is there that has the model, or one for each of its parts."""
+        """True if a board is there that has the model, or one for each of its parts."""
         return self.owners(name) > 0
 
     def owners(self, name: str) -> int:
-        """How many boards are there that have the model; of one in parts, the part that fewest have."""
+        """Number of boards there that have the model; of a model in parts, the part that fewest have."""
         return min(len(self._owners(crc)) for crc in self._routes[name].crcs)
 
     def boards(self) -> dict[str, str]:
@@ -211,7 +211,7 @@ class Service:
             self._forget(request, Unavailable(f"{self._most} samples are waiting already"))
 
     def _forget(self, request: Request, why: Exception | None = None) -> None:
-        """What is left of a request: boards may still answer, and nobody listens."""
+        """Drop a request. Boards may still answer it; their answers are ignored."""
         self._turns.drop(request)
         for sample in list(request.sent):
             self._over(sample)
@@ -311,7 +311,7 @@ class Service:
             request.future.set_result([request.results[i] for i in range(len(request.results))])
 
     def _one(self, action: Action, finished: list[int]) -> list[Action]:
-        """What there is to do because of it."""
+        """Carry out one action; return those that follow from it."""
         match action:
             case Send(name, request):
                 link = self._links.get(name, self._many)

@@ -67,7 +67,7 @@ class Site:
         return self.path.with_suffix(".broker")
 
     def board_settings(self, name: str, models: list[str] | None = None) -> dict[str, Any]:
-        """What a board's fleet.json holds."""
+        """Contents of a board's fleet.json."""
         settings: dict[str, Any] = {"fleet": self.fleet, "name": name, "host": self.host, "port": self.port}
         settings["password"] = self.boards[name]
         if self.key:
@@ -182,7 +182,7 @@ def path_of(name: str) -> Path:
 
 
 def is_site(name: str) -> bool:
-    """Whether `fleet:name` means a settings file."""
+    """True if `fleet:name` means a settings file."""
     return path_of(name).is_file()
 
 

@@ -1,7 +1,8 @@
-"""Samples on their way through a model, or through the parts that one was cut into: what a part gives is in the request for the next.
+"""Samples on their way through a model, or through the parts of a cut one: a part's outputs are the next part's inputs.
 
-Each part of each sample is a request like any other, so whatever happens to boards is met by the dispatcher's rules, and a sample goes
-on from the boundary where it was. No I/O, as the dispatcher itself: `Done` and `Withdrawn` go in, what there is to do comes out.
+Each part of each sample is a request like any other. So the dispatcher's rules hold when boards fail, and the sample
+goes on from the last part that was answered. No I/O, as the dispatcher itself: `Done` and `Withdrawn` go in, actions
+come out.
 """
 
 import zlib
@@ -101,7 +102,7 @@ class Stages:
         return self._ask(now, trip, following)
 
     def withdrawn(self, key: Key) -> None:
-        """What was made of this answer goes, too; the right one follows."""
+        """Drop all that was computed from this answer; the right one follows."""
         trip = self._trips.get(key)
         if trip is None:
             return

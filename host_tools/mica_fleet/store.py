@@ -1,10 +1,10 @@
-"""What the fleet is desired to have, beside its settings: NAME.models/ holds the files and what each board was told last.
+"""The desired models of a fleet, beside its settings: NAME.models/ holds the files, and the last order to each board.
 
     <crc32>.mica    every model that was pushed, or that a board was given when it joined
     wanted.json      generation; wanted: board -> its generation and name -> CRC-32 (null: gone); pushed: the last push's names;
                     before: board -> what it had before the last push; known: board -> what it last said that it has
 
-Nothing else keeps it: the broker forgets when it ends, and is told again when it starts.
+There is no other copy: the broker forgets it when it ends, and is sent it again when it starts.
 """
 
 import json
@@ -77,8 +77,8 @@ class Store:
         return data
 
     def tell(self, board: str, names: Names, free: Collection[str] = ()) -> int:
-        """Note what a board is desired to have, under a new generation: larger than any before, even where this file was lost.
-        Of the names in `free` nothing is desired any more; what was desired of others is desired still."""
+        """Note a board's desired models under a new generation, larger than any before, even if this file was lost.
+        Names in `free` are forgotten; the other names keep their desired models."""
         self._generation = max(self._generation + 1, int(time.time()))
         told = self.desired.get(board, (0, {}))[1]
         self.desired[board] = (self._generation, {n: crc for n, crc in (told | names).items() if n not in free})

@@ -1,4 +1,4 @@
-"""How fast a fleet is: `mica fleet bench`."""
+"""Measures the speed of a fleet, for `mica fleet bench`."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class TimedRunner(FleetRunner):
         return Counter(self._dispatcher.counts) - self.before
 
     def stages(self) -> list[StageTime]:
-        """What each board took for each part, and what is predicted."""
+        """Time of each board for each part, measured and predicted."""
         files = self._route.files
         return [
             StageTime(

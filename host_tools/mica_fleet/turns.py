@@ -71,7 +71,7 @@ class Turns:
             request.waiting.clear()
 
     def waits(self, name: str) -> bool:
-        """Whether a sample of this model may be waiting."""
+        """True if a sample of this model may be waiting."""
         return bool(self._heaps.get(name))
 
     def next(self, name: str) -> tuple[Request, int, bytes] | None:

@@ -35,7 +35,7 @@ class Status(enum.IntEnum):
 
 
 class Key(NamedTuple):
-    """What a request is, however often it is asked: its first right answer counts."""
+    """Identity of a request, the same each time that it is asked: its first right answer counts."""
 
     job: int
     seq: int

@@ -1,7 +1,7 @@
 // What the files of the MicroPython binding share. The engine below knows nothing of MicroPython.
 //
 // Two rules of MicroPython's garbage collector shape everything here. It frees a block unless some word in the heap, on
-// the stack or among the roots points to the block's *first* byte, so every buffer is held by its head and views are
+// the stack or among the roots points to the block's *first* byte. So every buffer is held by its head, and views are
 // made as (head, offset). And it never moves a block, but bytearray.extend() does: so a caller's bytearray is asked for
 // its address again before each use.
 #ifndef MICA_BINDING_MP_MICA_H

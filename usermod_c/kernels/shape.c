@@ -136,7 +136,7 @@ mica_status_t mica_channels_check(const mica_channels_t *c, uint32_t n, uint32_t
     uint8_t flip = c->layout == MICA_LAYOUT_OFFSET_ROWS ? 0x80 : 0;
     uint32_t row = mica_row_bytes(c->layout, k);
     // Most rows need not be read: no weight is above 128 in magnitude, and where one look at all of them, a word at a time,
-    // finds no -128, no row has one. What this does not settle (long rows, large biases, -128 in the filling) is read.
+    // finds no -128, no row has one. Other rows are read (long rows, large biases, -128 in the filling).
     const uint32_t most = k < 1u << 17 ? 128 * k : 1u << 24;
     const bool codes = c->layout == MICA_LAYOUT_CODES4;  // whose weights are all in the table
     const uint8_t *all = (const uint8_t *)(codes ? c->table : c->weights);

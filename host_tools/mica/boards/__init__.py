@@ -15,7 +15,7 @@ from mica.resources import data_dir
 
 @dataclass(frozen=True)
 class Romfs:
-    """Where models and files lie that are read in place: address of the window, and its size in bytes."""
+    """Window of flash whose models and files are read in place: its address, and its size in bytes."""
 
     base: int
     size: int
@@ -23,7 +23,7 @@ class Romfs:
 
 @dataclass(frozen=True)
 class Uf2:
-    """What a UF2 file for this board needs: address of the image, and the family id of its chip."""
+    """Facts for a UF2 file of this board: address of the image, and the family id of its chip."""
 
     base: int
     family: int
@@ -31,7 +31,7 @@ class Uf2:
 
 @dataclass(frozen=True)
 class Esptool:
-    """What esptool needs: its name for the chip, and where in flash the image begins."""
+    """Facts for esptool: its name for the chip, and the image's offset in flash."""
 
     chip: str
     offset: int
@@ -39,7 +39,7 @@ class Esptool:
 
 @dataclass(frozen=True)
 class Emulator:
-    """How the board is run on this computer. `package` is the apt package that has `program`, `machine` its name there."""
+    """The program that emulates the board on this computer; `package` is its apt package, `machine` the board there."""
 
     program: str
     machine: str = ""
@@ -77,7 +77,7 @@ class BoardSpec:
 
     @property
     def target(self) -> str:
-        """What --on calls the emulated board: a board that also exists as a thing is marked as emulated."""
+        """Name of the emulated board for --on; if a physical board has the name, `@emu` follows it."""
         return self.name if self.flasher == "none" else f"{self.name}@emu"
 
 
@@ -168,7 +168,7 @@ def emulated_boards() -> dict[str, BoardSpec]:
 
 
 def _is_path(name: str) -> bool:
-    """Whether `name` is written as the path of a folder: with a slash."""
+    """True if `name` is written as the path of a folder: with a slash."""
     return "/" in name or os.sep in name
 
 

@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Native:
-    """What a native module is built with; `isa.toml` need not repeat what is its instruction set's.
+    """Settings of a native module's build; `isa.toml` need not repeat those of its instruction set.
 
     `own`: members of libgcc in whose place natmod/ has its own. `whole`: all of its C is compiled as one program; `small`: C of
     the folder that is compiled for size, its loops being assembly.
@@ -76,7 +76,7 @@ def _made(cls: type[T], table: Mapping[str, Any], place: str) -> T:
 
 
 def read(path: Path) -> Isa:
-    """What one isa.toml says. Raises MicaError, naming the file."""
+    """Read one isa.toml. Raises MicaError, naming the file."""
     try:
         table = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
@@ -95,7 +95,7 @@ def isas() -> dict[str, Isa]:
 
 
 def toolchain(name: str) -> Isa:
-    """Whose compiler makes code for a board's `isa`: its own, or of one of the same family; the computer's for others."""
+    """The instruction set whose compiler builds for `isa`: itself, else one of its family, else the reference."""
     known = isas()
     family = [isa for isa in known.values() if isa.prefix and isa.name[:4] == name[:4]]
     return known.get(name) or (family or [known[REFERENCE]])[0]

@@ -32,7 +32,7 @@ class EspWriter(Writer):
         return flash_map.find_files(self.partitions)
 
     def files_without_repl(self) -> Span | str | None:
-        """What its partition table says, which the ROM loader reads for us."""
+        """The place of the files by the partition table, which the ROM loader reads for us."""
         with self._connected() as esp:
             table = bytes(esp.read_flash(flash_map.PARTITION_TABLE, flash_map.PARTITION_TABLE_BYTES))
         self.partitions = flash_map.partitions(table)
@@ -53,7 +53,7 @@ class EspWriter(Writer):
             esp.hard_reset()
 
     def _parts(self) -> list[tuple[int, bytes]]:
-        """What to write: the image, without the place of settings (NVS) where the board has its own there."""
+        """Parts of the image to write. The place of settings (NVS) is left out if the board has its own there."""
         settings = _settings(self.image.partitions)
         keep = settings if settings and not self.erase_all and settings == _settings(self.partitions or ()) else None
         parts = []
@@ -97,7 +97,7 @@ class EspWriter(Writer):
 
 
 def _detect_chip(port: str) -> Any:
-    """What is connected there. A byte lost while a chip tells what it is makes esptool take it for one that cannot tell."""
+    """Detect the chip; ask again where a lost byte makes esptool take it for one that cannot name itself."""
     from esptool import cmds
     from esptool.util import FatalError
 

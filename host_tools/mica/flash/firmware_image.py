@@ -1,4 +1,4 @@
-"""What is flashed: a firmware, alone or with models in its ROMFS, as one file."""
+"""The file that is flashed: a firmware, alone or with models in its ROMFS, as one file."""
 
 import dataclasses
 from collections.abc import Mapping, Sequence

@@ -35,7 +35,7 @@ _OBEYS_SECONDS = 3.0  # for a board to say that it starts again
 
 @dataclass(frozen=True)
 class FlashRequest:
-    """What is asked for. `target` is a port, `auto`, or None for a board that is in its boot loader."""
+    """The options of a flash. `target` is a port, `auto`, or None for a board that is in its boot loader."""
 
     board: BoardSpec
     target: str | None
@@ -49,7 +49,7 @@ class FlashRequest:
 
 @dataclass(frozen=True)
 class Result:
-    """What was done. `files`: kept, restored, erased, unseen or none; `backup` is the folder that was asked for."""
+    """Outcome of a flash. `files`: kept, restored, erased, unseen or none; `backup` is the folder of the request."""
 
     board: str
     image: str
@@ -195,7 +195,7 @@ def _check_chip(facts: BoardSpec, board: Link) -> None:
 def _look(
     request: FlashRequest, image: Image, writer: Writer, board: Link | None, callbacks: FlashCallbacks
 ) -> tuple[bool, str, list[Entry]]:
-    """Whether the file system moves, what becomes of the files, and which of them to copy first."""
+    """Return three facts: True if the file system moves, the fate of the files, and the files to copy first."""
     if board is None:
         old = writer.files_without_repl()
         if old is None:
@@ -235,7 +235,7 @@ def _look(
 
 
 def _models_on(request: FlashRequest, image: Image, board: Link, callbacks: FlashCallbacks) -> dict[str, bytes]:
-    """What is in the board's /rom and would be lost with its old place: it goes along in the new image."""
+    """Models in the board's /rom that the flash would erase; they become part of the new image."""
     if request.erase_files:
         return {}
     with callbacks.meter("copying models from the board", "bytes") as progress:
@@ -262,7 +262,7 @@ def _whereabouts(backup: Backup) -> str:
 
 
 def _serial_number(port: str | None) -> str | None:
-    """What USB calls the board at this port: it keeps that when the port's name changes."""
+    """USB serial number of the board at this port; it stays the same when the port's name changes."""
     found = (info.serial_number for info in serial.tools.list_ports.comports() if info.device == port)
     return next(found, None)
 
@@ -322,7 +322,7 @@ def _start_program(board: SerialBoard) -> None:
     with contextlib.suppress(OSError, MicaError):
         line = board.friendly_repl().serial
         line.write(b"\x04")
-        # Not before it is heard that the board obeys: what is unread when a socket is closed can take with it what was sent.
+        # Wait for the board's reply: a socket that is closed with unread bytes can drop those that were sent.
         end = time.monotonic() + _OBEYS_SECONDS
         said = b""
         while b"soft reboot" not in said and time.monotonic() < end:

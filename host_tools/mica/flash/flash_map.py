@@ -1,6 +1,6 @@
-"""Where a firmware keeps the user's files in flash: read from its image, and from the board that runs it.
+"""The place of the user's files in flash: read from its image, and from the board that runs it.
 
-rp2: the program says so itself, in pico-sdk's "binary info": a list of pointers near its start, of which one leads to a
+rp2: the program holds it in pico-sdk's "binary info", a list of pointers near its start. One of them leads to a
 description of MicroPython's block device. esp32: the partition table.
 """
 
@@ -146,7 +146,7 @@ def partitions_of_board(board: Link) -> list[Partition]:
 
 
 def find_files(rows: Iterable[Partition]) -> Span | None:
-    """Where MicroPython keeps files: the partition "vfs", or "ffat" of older tables."""
+    """Place of MicroPython's files: the partition "vfs", or "ffat" of older tables."""
     return next((row.span for label in ("vfs", "ffat") for row in rows if row.kind == 1 and row.label == label), None)
 
 

@@ -1,4 +1,4 @@
-"""How a board is written: what every Writer can do, and how it is heard."""
+"""The interface of all Writers, which write boards, and the callbacks by which they report."""
 
 import abc
 from collections.abc import Callable
@@ -12,7 +12,7 @@ from mica.link.board import Link, PutProgress
 
 @dataclass(frozen=True)
 class FlashCallbacks:
-    """How we are heard: remarks, and a meter `with meter(what, unit) as progress: progress(done, of)`."""
+    """Callbacks for reports: remarks, and a meter `with meter(what, unit) as progress: progress(done, of)`."""
 
     say: Callable[[str], None]
     meter: Callable[[str, str], AbstractContextManager[PutProgress]]
@@ -25,7 +25,7 @@ class Writer(abc.ABC):
 
     @abc.abstractmethod
     def files_of_board(self, board: Link) -> Span | None:
-        """Where the firmware that runs keeps its files; None when it does not tell."""
+        """Place of the files of the firmware that runs; None if it does not tell."""
 
     @abc.abstractmethod
     def files_without_repl(self) -> Span | str | None:

@@ -68,7 +68,7 @@ def rom_window_image(models: Mapping[str, bytes], window_size: int) -> bytes:
 
 
 def blank_logs(image_bytes: int, window_size: int) -> list[tuple[int, bytes]]:
-    """What has to be written beside an image for the whole window, so that nothing that was pushed before is newer.
+    """Blocks to write beside an image for the whole window, so that no earlier push counts as newer.
 
     Offsets in the window and data: the logs of both halves, erased, where the image does not cover them.
     """

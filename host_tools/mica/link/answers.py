@@ -1,7 +1,7 @@
-"""What a board answers: lines "mica:<kind> <field> <field> ..." among whatever else it prints, which is skipped.
+"""Answers of a board: lines "mica:<kind> <field> <field> ...". Other lines that it prints are skipped.
 
-The host believes none of it. A caller says what each field has to be, and gets values of that kind: numbers in their
-range, bytes, text that can be printed. What cannot be read so is a BoardError that quotes the line. Text that may have
+The host validates every field. A caller names the kind of each field and gets such values: numbers in their range,
+bytes, text that can be printed. A line that has other fields raises a BoardError that quotes it. Text that may have
 blanks, such as a name, is in hexadecimal; only the last field of a line may be plain words.
 """
 

@@ -1,4 +1,4 @@
-"""What every link to a MicroPython can do: a serial port, an emulated board, or MicroPython on this computer.
+"""The interface of every link to a MicroPython: a serial port, an emulated board, or MicroPython on this computer.
 
 `targets.open_board` opens one by its name.
 """
@@ -54,7 +54,7 @@ class Exchange(Protocol):
 
     @property
     def open(self) -> bool:
-        """Whether it goes on."""
+        """True until it ends."""
 
 
 class _Enough(Exception):

@@ -1,9 +1,9 @@
-"""What is wrong with a board, and what to do about it: the checks of `mica doctor`, which other commands' errors use as well.
+"""Checks of a board for `mica doctor`, each with a remedy. Errors of other commands use them, too.
 
     port -> permission -> held by whom -> does MicroPython answer -> mica and its version -> which board -> memory -> models
 
-Each check gives findings; the first that makes all further ones impossible ends the list. What a board is asked runs on stock
-MicroPython too.
+Each check gives findings; the first that makes all further ones impossible ends the list. Programs that
+the checks send to a board run on stock MicroPython, too.
 """
 
 import re
@@ -132,7 +132,7 @@ def _no_mica(one: Mapping[str, str], facts: BoardSpec | None) -> Finding:
 
 
 def flash_line(facts: BoardSpec | None) -> str:
-    """What to type to put mica onto a board."""
+    """The advice that names the command to put mica onto a board."""
     return f"flash a firmware with it: mica flash --board {facts.name if facts else 'B'} --on auto"
 
 

@@ -36,12 +36,12 @@ ENDED = 4
 
 
 class Line(Protocol):
-    """What frames go over."""
+    """A byte stream that carries frames."""
 
     def write(self, data: bytes) -> object: ...
 
     def read_some(self) -> bytes:
-        """Whatever is there, or what comes next; b"" after a short time."""
+        """Return the bytes that have come, else wait for the next ones; b"" after a short time."""
 
     def push_back(self, data: bytes) -> None: ...
 
@@ -224,7 +224,7 @@ class Exchange:
         self.line.write(b"\n" + Frame("S", self._token, 0).encode())
 
     def _lost(self) -> None:
-        """What has no answer yet is asked again, from the beginning."""
+        """Send all requests without an answer again, from the beginning."""
         for asked in self._asked:
             if asked.answer is None and asked.sent:
                 asked.tries += 1
@@ -234,7 +234,7 @@ class Exchange:
         self._send()
 
     def _send(self) -> None:
-        """What may be on its way by now, of the first CREDIT requests in order."""
+        """Send as much of the first CREDIT requests, in order, as may be on its way."""
         if self._sign_from:
             return  # nothing is sent until it is known what has come
         room = ROOM - sum(a.on_its_way for a in self._asked)

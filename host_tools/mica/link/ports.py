@@ -12,7 +12,7 @@ from mica.errors import MicaError
 
 
 def is_port_name(target: str) -> bool:
-    """Whether `target` is written like a port: a path, an address, or COM and a number."""
+    """True if `target` is written like a port: a path, an address, or COM and a number."""
     if "/" in target or "://" in target:
         return True
     return target[:3].upper() == "COM" and target[3:].isdigit()
@@ -24,7 +24,7 @@ def usb_ports() -> list[str]:
 
 
 def example_port(system: str = sys.platform) -> str:
-    """What a port is called on this system."""
+    """Name of a port on this system, as an example."""
     return {"win32": "COM5", "darwin": "/dev/cu.usbmodem101"}.get(system, "/dev/ttyACM0")
 
 
@@ -111,7 +111,7 @@ def _plugged() -> str:
 
 
 def _is_tty(path: Path) -> bool:
-    """Whether a device is a terminal, without opening it: that can reset a board. Known on Linux only."""
+    """True if a device is a terminal, or if that is unknown (not on Linux). Opening it could reset a board."""
     known = Path("/sys/class/tty")
     device = path.resolve()
     return not known.is_dir() or device.parent == Path("/dev/pts") or (known / device.name).exists()

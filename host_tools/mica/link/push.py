@@ -51,7 +51,8 @@ class HalfState:
 
 @dataclass(frozen=True)
 class Listing:
-    """What is on the board. Without a window of halves (`window` 0) the files are those of the current folder, and of a /rom by their paths."""
+    """Files on the board. Without a window of halves (`window` is 0), `files` are those of the current folder
+    and, by their paths, those of /rom."""
 
     files: list[File]
     window: int = 0
@@ -72,7 +73,7 @@ class Listing:
 
 @dataclass(frozen=True)
 class Pushed:
-    """What a push or removal did: bytes over the wire, bytes that were there already, and the trial's outcome."""
+    """Result of a push or removal: bytes over the wire, bytes that were there already, and the trial's outcome."""
 
     sent: int
     kept: int
@@ -91,7 +92,7 @@ def _hex(name: str) -> str:
 
 
 def listing(board: Link) -> Listing:
-    """What is on the board. Raises MicaError where its firmware has no mica, or one that knows no push."""
+    """Ask the board for its files. Raises MicaError if its firmware has no mica, or one that knows no push."""
     version = require_mica(board)
     try:
         board.exec("from mica import remote_push")
@@ -264,7 +265,7 @@ def _with_key(board: Link, key: bytes | None) -> str:
 
 
 def _verdict(answer: Answer) -> tuple[bool, str]:
-    """Whether a trial was passed, else the reason."""
+    """True if the model passed its trial; else False and the reason."""
     rejected = answer.all("rejected", answers.text)
     if rejected:
         return False, rejected[0][0]
@@ -285,7 +286,7 @@ def _image_crc(image: bytes, copies: list[tuple[int, File]]) -> int:
 
 
 def _pieces(image: bytes, copies: list[tuple[int, File]], start: int, end: int) -> list[_Piece]:
-    """What the image has from `start` to `end`."""
+    """Pieces of the image from `start` to `end`."""
     pieces = []
     at = start
     for place, file in copies:

@@ -122,7 +122,7 @@ class Emulator:
         return self._process.pid
 
     def notes(self) -> list[str]:
-        """What its sensors have said since the last call: it has none."""
+        """Messages of its sensors since the last call: it has none."""
         return []
 
     @property
@@ -134,7 +134,7 @@ class Emulator:
         return self._process.poll() is None
 
     def ends_within(self, seconds: float) -> bool:
-        """Whether it has ended, or does so in this time."""
+        """True if it has ended, or ends within this time."""
         try:
             self._process.wait(seconds)
         except subprocess.TimeoutExpired:

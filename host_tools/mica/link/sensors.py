@@ -20,7 +20,7 @@ class Wired:
 
 @dataclass
 class Sensors:
-    """What is wired to a board, by the name of its bus: i2s, adc, imu."""
+    """Sensors that are wired to a board, by the name of their bus: i2s, adc, imu."""
 
     wired: dict[str, Wired] = field(default_factory=dict)
 

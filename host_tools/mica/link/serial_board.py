@@ -47,7 +47,7 @@ class _Port:
 
     @property
     def fd(self) -> int:
-        """What mpremote's console waits for with select(); pyserial gives it for serial ports only."""
+        """Descriptor that mpremote's console gives to select(); pyserial has one for serial ports only."""
         return self._port.fd if self._socket is None else self._socket
 
     def inWaiting(self) -> int:
@@ -68,7 +68,7 @@ class _Port:
         return data
 
     def read_some(self) -> bytes:
-        """Whatever is there, or what comes next; b"" when the port's time-out passes first."""
+        """Return the bytes that have come, else wait for the next ones; b"" after the port's time-out."""
         if self._pending:
             data, self._pending = self._pending, b""
             return data
@@ -166,7 +166,7 @@ class _RawRepl(SerialTransport):
         return self.in_raw_repl
 
     def _prompted(self, silence: float, seconds: float) -> bool:
-        """Whether the prompt comes that was just asked for."""
+        """True if the prompt comes that was just asked for."""
         self._asked += 1
         if not self.read_until(1, _PROMPT, timeout=silence, timeout_overall=seconds).endswith(_PROMPT):
             return False
@@ -212,7 +212,7 @@ class _RawRepl(SerialTransport):
         return self._given_up()
 
     def _asks_for_more(self, seconds: float) -> bool:
-        """Whether the board asks for the next piece in this time."""
+        """True if the board asks for the next piece in this time."""
         end = time.monotonic() + seconds
         while time.monotonic() < end:
             if b"+" in self.serial.read_some():
@@ -220,7 +220,7 @@ class _RawRepl(SerialTransport):
         return False
 
     def _given_up(self) -> bool:
-        """Whether the program on the board ends, as it does when no next piece comes."""
+        """True if the program on the board ends, as it does when no next piece comes."""
         seconds = _ANSWER + _PATIENCE
         return self.read_until(1, b"\x04>", timeout=seconds, timeout_overall=seconds).endswith(b"\x04>")
 
@@ -353,7 +353,7 @@ class SerialBoard(Link):
         return contextlib.nullcontext()
 
     def _rest(self) -> bytes:
-        """What comes up to the next end of a part, without it: a result of ours, or an exception."""
+        """Read up to the next end mark; return the bytes before it: our result, or an exception."""
         data = self._open_repl().read_until(1, b"\x04", timeout=2 * _ANSWER)
         if not data.endswith(b"\x04"):
             self._give_up(f"sent {len(data):,} bytes that do not end" if data else f"was silent for {2 * _ANSWER:g} s")

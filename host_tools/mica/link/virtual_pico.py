@@ -73,7 +73,7 @@ def install(progress: Progress = quiet) -> Path:
 
 
 def _installed(modules: Path, lock: bytes) -> bool:
-    """Whether npm has installed what the lock file says. It is taken away where that failed."""
+    """True if npm has installed the packages of this lock file; the copy of it is absent if that failed."""
     copy = modules / "package-lock.json"
     return (modules / "node_modules" / "rp2040js").is_dir() and copy.is_file() and copy.read_bytes() == lock
 
@@ -251,7 +251,7 @@ class VirtualPico(Emulator):
         return Cycles(int(executed), int(nanos) / 1e9, float(busy))
 
     def notes(self) -> list[str]:
-        """What the sensors have said since the last call."""
+        """Messages of the sensors since the last call."""
         with contextlib.suppress(TimeoutError, MicaError):
             self._answer("", 0)
         notes, self._notes = self._notes, []

@@ -35,7 +35,7 @@ _RULE_SUFFIXES = {".mk", ".cmake", ".txt", ".ld", ".csv", ".inc"}
 
 @dataclass(frozen=True)
 class BuildResult:
-    """What a build left behind. `image` is what the board or emulator gets; sizes in bytes."""
+    """The files and sizes of a build. `image` is what the board or emulator gets; sizes in bytes."""
 
     board: str
     image: Path

@@ -42,7 +42,7 @@ def version(folder: Path) -> Version:
 
 
 def _usual_places() -> list[Path]:
-    """Where Espressif's instructions and installers put it."""
+    """Folders in which Espressif's instructions and installers put ESP-IDF."""
     home = Path.home()
     places = [home / "esp" / "esp-idf", home / "esp-idf", Path("/opt/esp/idf"), Path("/opt/esp-idf")]
     return [*places, *sorted((home / "esp").glob("v5*/esp-idf")), *sorted((home / ".espressif").glob("v5*/esp-idf"))]

@@ -1,7 +1,7 @@
-"""Which MicroPython a firmware is made of: a release that mica fetches, or a tree of the user's.
+"""The MicroPython of a firmware: a release that mica fetches, or a tree of the user's.
 
-One value says it. It is made once, of `--micropython` or $MICA_MICROPYTHON, and handed to the build, whose folder bears
-its name. Everything that depends on the release is asked of it.
+One value holds the choice. It is made once, from `--micropython` or $MICA_MICROPYTHON, and handed to the build, whose
+folder bears its name. Everything that depends on the release is asked of it.
 """
 
 import hashlib
@@ -67,7 +67,7 @@ class MicroPython:
 
     @property
     def tree(self) -> Path:
-        """Where its sources are, or will be."""
+        """Folder of its sources; it need not exist yet."""
         if self.folder is not None:
             return self.folder
         return cache_dir() / "src" / f"micropython-{self.version}{'-unpinned' if self.unpinned else ''}"
@@ -81,7 +81,7 @@ class MicroPython:
 
     @property
     def key(self) -> str:
-        """What tells this choice from any other, for the name of a build's folder."""
+        """Text that differs for each choice, for the name of a build's folder."""
         return str(self.tree)
 
     @property
@@ -90,7 +90,7 @@ class MicroPython:
 
     @property
     def idf(self) -> Idf:
-        """What the release's notes, or the tree's, say of ESP-IDF."""
+        """Versions of ESP-IDF that this release supports; of a user's tree, from its ports/esp32/README.md."""
         if self.release:
             return self.release.idf
         try:
@@ -164,7 +164,7 @@ def choose(name: str | None = None, *, unpinned: bool = False) -> MicroPython:
 
 
 def version_of(tree: Path) -> str:
-    """What py/mpconfig.h says, such as 1.29.0 or 1.30.0-preview."""
+    """Version from the tree's py/mpconfig.h, such as 1.29.0 or 1.30.0-preview."""
     try:
         text = (tree / "py" / "mpconfig.h").read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError):

@@ -72,7 +72,7 @@ def _replaced(text: Sequence[int], pair: tuple[int, int], code: int) -> list[int
 
 
 def unpack(text: bytes, pairs: Sequence[tuple[int, int]]) -> bytes:
-    """What pack() was given."""
+    """Undo pack(): return the text that it was given."""
     out = bytearray()
     todo = list(reversed(text))
     while todo:
@@ -139,7 +139,7 @@ def lay_out(elf: ELFFile, messages: Collection[bytes]) -> tuple[bytes, str]:
 
 
 def _places(elf: ELFFile, table: SymbolTableSection) -> dict[int, str]:
-    """Where in the block addresses lie; the external symbol of each, "" where it is one of the module's own."""
+    """Places in the block that hold addresses, each with its external symbol; "" for one of the module's own."""
     block = next(i for i, s in enumerate(elf.iter_sections()) if s.name == ".block")
     places: dict[int, str] = {}
     for r in _section(elf, ".rel.block", RelocationSection).iter_relocations():
@@ -169,7 +169,7 @@ def _exported(table: SymbolTableSection) -> Iterator[str]:
 
 
 def joined(texts: Collection[bytes]) -> tuple[Mapping[bytes, int], bytes]:
-    """Where each text begins in all of them, each once, none that another ends in."""
+    """Join texts, each once; return where each begins, and the whole. A text that ends another one lies inside it."""
     lies: dict[bytes, int] = {}
     out = bytearray()
     backwards = sorted(texts, key=lambda text: text[::-1], reverse=True)

@@ -76,7 +76,7 @@ typedef uintptr_t mp_off_t;
 
 @dataclass(frozen=True)
 class NativeModule:
-    """What a build left behind. Sizes in bytes: of the file; of code and constants, and of variables, on the board."""
+    """A native module that was built. Bytes: `size` in the file; on the board `text` (with constants) and `bss`."""
 
     arch: Native
     file: Path

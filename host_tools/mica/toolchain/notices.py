@@ -41,7 +41,7 @@ class _Notice:
 
 @dataclass
 class Linked:
-    """What is in an image: files that were compiled, the toolchain's own, and objects of which neither can be said."""
+    """Files in an image: those that were compiled, the toolchain's own, and objects of unknown origin."""
 
     sources: set[Path] = field(default_factory=set)
     toolchain: set[Path] = field(default_factory=set)
@@ -65,7 +65,7 @@ def write(board: BoardSpec, result: BuildResult, image: Path) -> Path:
 
 
 def linked(obj: Path, port: Path, tree: Path) -> Linked:
-    """What the linker's maps below `obj`, the build's folder, name. `port` is where the port's makefile runs."""
+    """Files named by the linker's maps below `obj`, the build's folder. The port's makefile runs in `port`."""
     maps = sorted(obj.rglob("*.map"))
     if not maps:
         raise MicaError(
@@ -263,7 +263,7 @@ def _licences_in(folder: Path) -> tuple[Path, ...]:
 
 
 def _notices_in(sources: Iterable[Path], short: Callable[[Path], str]) -> list[_Notice]:
-    """What the comments of these files say, equal texts together."""
+    """Copyright notices in the comments of these files; equal texts are merged."""
     found: dict[str, _Notice] = {}
     for path in sorted(sources):
         for comment in comments(path.read_text(encoding="utf-8", errors="replace"), path.suffix):
@@ -288,7 +288,7 @@ def comments(text: str, suffix: str) -> Iterator[str]:
 
 @functools.cache
 def _package_licence(path: Path) -> Path | None:
-    """What Debian's package of a file says of its licence."""
+    """The licence file of the Debian package that a file belongs to; None if there is none."""
     if shutil.which("dpkg") is None:
         return None
     command = ["dpkg", "-S", str(path.resolve())]

@@ -1,6 +1,6 @@
-"""What fetched archives must be: their SHA-256, from archives.sha256 beside this file.
+"""Expected SHA-256 of fetched archives, from archives.sha256 beside this file.
 
-apt checks what it fetches against the archive's signature. The sums say more: that it is what we have built with, also
+apt checks what it fetches against the archive's signature. The sums also prove that we have built with it, even
 where a file is kept from earlier or a suite has moved on. `--unpinned`, or MICA_UNPINNED=1, goes on with something else.
 """
 
@@ -15,7 +15,7 @@ OPTION = "--unpinned (or MICA_UNPINNED=1) goes on with it"
 
 
 def unpinned_by_environment() -> bool:
-    """Whether MICA_UNPINNED is set, and not to 0."""
+    """True if MICA_UNPINNED is set, and not to 0."""
     return os.environ.get("MICA_UNPINNED", "0") not in ("", "0")
 
 
@@ -36,7 +36,7 @@ def digest_of(path: Path) -> str:
 
 
 def is_pinned(path: Path) -> bool:
-    """Whether the file is what its name's pin says."""
+    """True if the file's SHA-256 is the one pinned for its name."""
     return path.is_file() and sums().get(path.name) == digest_of(path)
 
 

@@ -68,7 +68,7 @@ def run_logged(
 ) -> None:
     """Run a command with its output appended to `log`; on failure raise ProgramFailed with the telling lines.
 
-    Every few seconds `progress` hears that work goes on.
+    Every few seconds `progress` is told that work goes on.
     """
     log.parent.mkdir(parents=True, exist_ok=True)
     with log.open("ab") as file:

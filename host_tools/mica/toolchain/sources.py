@@ -229,7 +229,7 @@ def _from_debian(archives: Sequence[_Archive], unpinned: bool, log: Path, progre
 
 @dataclass(frozen=True)
 class _Offer:
-    """What a suite has of a package."""
+    """A version of a package that a suite offers."""
 
     version: str
     file: str
@@ -251,7 +251,7 @@ def _offered(options: Sequence[str], archive: _Archive) -> _Offer:
 
 
 def offers_in(text: str) -> list[_Offer]:
-    """What `apt-cache showsrc` or `apt-cache show` says: of a source package its original sources."""
+    """Offers in the output of `apt-cache showsrc` (original sources) or `apt-cache show`."""
     found = []
     for stanza in text.split("\n\n"):
         version = re.search(r"^Version: (\S+)$", stanza, flags=re.M)

@@ -169,10 +169,10 @@ def _assemble(llvm_mc: list[str], assembly: Path, target: Path) -> str:
 
 
 def _fit(objcopy: list[str], target: Path) -> int:
-    """What mpy_ld.py takes for granted of an object.
+    """Change an object so that mpy_ld.py can link it.
 
-    It knows a place in a section by the section's name, so names must differ between objects; it wants the addends of
-    literals in the literals; and it adds to what an l32r holds, which LLVM has set.
+    mpy_ld.py finds a section by its name, so names must differ between objects. It expects the addends of literals in
+    the literals. It adds to the offset in an l32r, which LLVM has set.
     """
     from elftools.elf.elffile import ELFFile
     from elftools.elf.relocation import RelocationSection

@@ -44,7 +44,7 @@ def bench(args: argparse.Namespace) -> int:
 
 
 def report(r: dict[str, Any]) -> str:
-    """What people read."""
+    """The report for people."""
     each = [
         (
             s["part"],

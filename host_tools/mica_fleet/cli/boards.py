@@ -66,7 +66,7 @@ def run_broker(args: argparse.Namespace) -> int:
 
 
 def _state_again(site: Site) -> None:
-    """What was pushed goes to the broker, which has forgotten it. Where that cannot be, it is a broker all the same."""
+    """Send earlier pushes to the broker again, which has forgotten them. If that fails, the broker still runs."""
     try:
         with Fleet(site, say) as fleet:
             n = fleet.state_again()
@@ -147,7 +147,7 @@ def _run_members(args: argparse.Namespace, site: Site, names: dict[str, str], mo
 
 
 def _orphaned() -> Any:
-    """Whether nobody is left to press Ctrl-C."""
+    """A function that is true once the parent process has ended: then nobody can press Ctrl-C."""
     parent = os.getppid()
     return lambda: os.getppid() != parent
 

@@ -138,7 +138,7 @@ def facts(found: Cut, files: list[Path], board: str, link: LinkSpeed, measured: 
 
 
 def report(r: dict[str, Any]) -> str:
-    """What people read."""
+    """The report for people."""
 
     def ms(x: float | None) -> str:
         return "-" if x is None else three_digits(x)

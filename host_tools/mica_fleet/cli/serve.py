@@ -90,7 +90,7 @@ def serve(args: argparse.Namespace) -> int:
 def _home_assistant(
     args: argparse.Namespace, models: dict[str, list[bytes]], stack: contextlib.ExitStack
 ) -> Callable[[str, bytes, str], None]:
-    """What is told each answer."""
+    """The function that gets each answer, to pass it on to Home Assistant."""
     if not args.ha:
         return lambda name, outputs, board: None
     if not is_site(args.fleet.removeprefix("fleet:")):

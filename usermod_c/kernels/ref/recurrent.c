@@ -1,7 +1,7 @@
 // Simple recurrent networks, LSTM and GRU over a whole sequence; contract in mica_kernels.h.
 //
-// int8 in and out; inside, gates and states are int16, so that a state that moves by less than an output step in each of
-// many time steps does move, and no rounding of an output comes back in the next step. A gate counts in 2^-14, a hidden state
+// int8 in and out. Inside, gates and states are int16, so a state can move by less than an output step in each of many
+// time steps. No rounding of an output comes back in the next step. A gate counts in 2^-14, a hidden state
 // in 128ths of an output step, the cell state of an LSTM in whatever the host's tables and factors are made for.
 #include "mica_kernels.h"
 #ifndef MICA_WITHOUT_RECURRENT_S8

@@ -1,4 +1,4 @@
-"""What the ports share: a firmware to build, the compiler it needs, and the port's Makefile."""
+"""Code that all ports share: a firmware to build, the compiler it needs, and the port's Makefile."""
 
 import subprocess
 from dataclasses import dataclass
@@ -55,11 +55,11 @@ class Job:
 
     @property
     def image(self) -> Path:
-        """What the board or emulator gets."""
+        """The file that is flashed, or that the emulator runs."""
         return self.obj / self.port.image if self.port.image else self.uf2 or self.elf
 
     def engine(self, separator: str = " ") -> dict[str, object]:
-        """What usermod_c is told; `separator` stands between kernels that are left out."""
+        """Make variables for usermod_c; `separator` stands between kernels that are left out."""
         without = separator.join(self.without)
         return {"MICA_ARENA_BYTES": self.arena, "MICA_ISA": kernels_of(self.board), "MICA_WITHOUT": without}
 
@@ -82,11 +82,11 @@ class PortBuild:
 
     @property
     def common(self) -> Path:
-        """What its boards share."""
+        """Folder of the files that the port's boards share."""
         return data_dir("boards") / "common" / self.facts.name
 
     def prefix(self, board: BoardSpec) -> str:
-        """What the names of the board's compiler and binutils begin with."""
+        """Prefix of the names of the board's compiler and binutils."""
         return toolchain(board.isa).prefix
 
     def need_tools(self, board: BoardSpec, mp: MicroPython) -> str:

@@ -15,7 +15,7 @@
     .endr
 .endm
 
-// r0 node, r1 entry, r2 x, r7 sums; r8 nodes, r9 bytes of sums, r10 where in the roots, r11 the end of the roots, r12 the end of the
+// r0 node, r1 entry, r2 x, r7 sums. r8 nodes, r9 bytes of sums, r10 where in the roots. r11 the end of the roots, r12 the end of the
 // nodes that trees reach, lr the end of the leaves; on the stack the leaves and the number of nodes that trees reach
     FUNCTION mica_armv6m_forest
     PUSH_ALL

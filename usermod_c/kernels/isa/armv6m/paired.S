@@ -1,8 +1,8 @@
 // Three multiply-accumulates with one MULS: a row of two neighbouring outputs, the pair, of a window three columns wide.
 //
 // y0 = x0 w0 + x1 w1 + x2 w2 and y1 = x1 w0 + x2 w1 + x3 w2. With words of two halves, as integer sums, modulo 2^32:
-//   (x1 + x0 * 2^16) * (w0 + w1 * 2^16) = x1 w0 + 2^16 * (x1 w1 + x0 w0)    one of y1's products, two of y0's
-//   (x2 + x3 * 2^16) * (w2 + w1 * 2^16) = x2 w2 + 2^16 * (x2 w1 + x3 w2)    one of y0's, two of y1's
+//   (x1 + x0 * 2^16) * (w0 + w1 * 2^16) = x1 w0 + 2^16 * (x1 w1 + x0 w0)    one of y1's products, two of y0's.
+//   (x2 + x3 * 2^16) * (w2 + w1 * 2^16) = x2 w2 + 2^16 * (x2 w1 + x3 w2)    one of y0's, two of y1's.
 // gemm.S has two products of a MULS and a stray one; here all three are terms. The upper half is rounded to as there, by ASRS and
 // ADCS: the lower one is below 2^15, two products of the upper one as well. Beside the sum U of upper halves runs the sum T of whole
 // words: T - U * 2^16 is the sum of the lower halves, modulo 2^32. 24 cycles for 12 multiply-accumulates.
@@ -30,7 +30,7 @@
     .equ F_PLACES, F_ARGS + 40
     .equ F_NEXT, F_ARGS + 44
     .equ F_PITCH, F_ARGS + 48
-    .equ F_Y, F_ARGS + 52       // the second twin of the first lane
+    .equ F_Y, F_ARGS + 52       // the second of the first lane's paired outputs
     .equ F_LANES, F_ARGS + 56   // from behind a lane's outputs to the next lane's: three
     .equ F_SUMS, F_ARGS + 68    // of the first pair: four
     .equ F_REQUANT, F_ARGS + 84 // what r8 to r11 hold while the registers requantise

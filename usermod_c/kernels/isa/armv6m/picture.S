@@ -241,7 +241,7 @@
     strb \v, [r1, r2]
 .endm
 
-// Up to where boxes begin: r0 = columns, r1 = out, r6 = the only table or 0, r8 = over less `of`, r9 = rest, r10 = the code of a narrow
+// Up to where boxes begin: r0 = columns, r1 = out, r6 = the only table or 0. r8 = over less `of`, r9 = rest; r10 = the code of a narrow
 // box, of `most` columns of `code` bytes each, r11 = its reciprocal, r12 = the end of out.
 .macro BEGIN name, most, code, table
     FUNCTION \name
@@ -365,7 +365,7 @@
     adds r0, #6
 .endm
 
-// Of colours the mean's fraction is not wanted: its rounding bit is the carry.
+// The fraction of a colour's mean is dropped: its rounding bit is the carry.
 .macro STORE_TRIPLE v, k
     muls \v, r7, \v
     lsrs \v, \v, #24
@@ -452,7 +452,7 @@
 
 // Boxes of 2 to 4 columns and 1 to 4 rows, without sums of columns: a box's pixels one after the other, its rows without a loop. What a box
 // becomes, the code at r11 says; whether it is wide, the carry of r6, a fraction that grows by r9.
-// In loops: r0 = pixels, r1 = out, r2 to r4 = sums or constants, r5 = any, r7 = the reciprocal, r8 = from the last row to the first,
+// In loops: r0 = pixels, r1 = out, r2 to r4 = sums or constants, r5 = any, r7 = the reciprocal. r8 = from the last row to the first,
 // r10 = the code of a narrow box, r12 = the end of out, lr = bytes of a row.
     .equ D_THIN, 0
     .equ D_WIDE, 4

@@ -1,5 +1,5 @@
-// 2-D convolution on RV32IM: the patches of a tile of pixels become a stream, four pixels word by word (gemm.S), then all
-// channels run over it, four at a time, whose weights are packed once for the tile. What the fast kernel does not take (groups,
+// 2-D convolution on RV32IM: patches of a tile of pixels become a stream, four pixels word by word (gemm.S). Then all
+// channels run over it, four at a time; weights are packed once for the tile. What the fast kernel does not take (groups,
 // claims without FAST, shifts of 1, weights in another order, fewer than four channels or pixels, too little scratch)
 // goes to c32. Bytes of scratch: 8 for each element of a patch and 64, 4 for each element and group of four pixels, and
 // one patch where they cannot be read from where they lie.
