@@ -51,7 +51,7 @@ class Plan:
 
 @dataclass(frozen=True)
 class Report:
-    """What came of it. `seconds` are of the virtual clock, latencies from the first sending to the first answer."""
+    """Results of a simulation. `seconds` are of the virtual clock, latencies from the first sending to the first answer."""
 
     answered: int
     failed: int
@@ -82,7 +82,7 @@ class _Board:
 
 
 def right_answer(inputs: bytes) -> bytes:
-    """What a simulated model computes."""
+    """The answer of the simulated model."""
     return bytes(b ^ 0x55 for b in inputs)
 
 
@@ -308,7 +308,7 @@ class Simulation:
         self._at(self.now + self.plan.kill_every, self._kill)
 
     def _broker_dies(self) -> None:
-        """What is on its way is lost. Boards live on, and come back as they can, each with its next session."""
+        """Messages on their way are lost. Boards live on, and come back as they can, each with its next session."""
         assert self.plan.restart is not None
         self._broker_back = self.now + self.plan.restart[1]
         away = [b for b in self._boards if b.up]

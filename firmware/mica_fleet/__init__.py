@@ -324,7 +324,7 @@ class Agent:
         self._taken += 1
         if topic != self._run_topic:
             if self._pusher:
-                self._pusher.heard(topic, message)
+                self._pusher.handle(topic, message)
             return
         view = memoryview(message)
         if len(view) < 24 or view[0] != VERSION or view[1] or crc32(view[24:], crc32(view[:20])) != _u32(view, 20):

@@ -116,7 +116,7 @@ class Pusher:
         """Paths of the files that were pushed."""
         return ["/rom/" + n if self.rom and self._size("/rom/" + n) >= 0 else n for n in self.have["names"]]
 
-    def heard(self, topic: bytes, message: Any) -> bool:
+    def handle(self, topic: bytes, message: Any) -> bool:
         """Takes a message that is for here; it is looked at in step(). Returns whether it is."""
         if topic == self._want_topic:
             if len(message):

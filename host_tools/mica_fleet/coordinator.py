@@ -161,10 +161,10 @@ class FleetRunner(Runner):
         actions: list[Action] = []
         with contextlib.suppress(queue.Empty):
             actions += self._event(self._events.get(timeout=seconds) if seconds else self._events.get_nowait())
-        there, heard = self._events.qsize(), time.monotonic()
+        there, now = self._events.qsize(), time.monotonic()
         for _ in range(there):
             actions += self._event(self._events.get())
-        return actions + self._dispatcher.tick(heard)
+        return actions + self._dispatcher.tick(now)
 
     def _event(self, event: Event) -> list[Action]:
         now = time.monotonic()

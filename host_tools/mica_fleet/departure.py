@@ -22,12 +22,12 @@ def leave(site: Site, boards: Sequence[str], say: Say) -> None:
         raise MicaError(f"{', '.join(unknown)} is no board of {site.fleet}", todo=f"mica fleet ls {site.path.stem}")
     up: dict[str, bool] = {}
 
-    def heard(board: str, what: str, payload: bytes) -> None:
+    def on_message(board: str, what: str, payload: bytes) -> None:
         if what == "state" and board in boards:
             up[board] = False  # of one that is damaged
             up[board] = parse_state(payload).up
 
-    listener = Listener(site, heard)
+    listener = Listener(site, on_message)
     try:
         time.sleep(_LISTEN_SECONDS)
         site.leave(boards)

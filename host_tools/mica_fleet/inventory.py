@@ -155,21 +155,21 @@ def examine(site: Site, seconds: float) -> list[Finding]:
 
 def _acl(site: Site, board: str) -> Finding:
     """Check that a board cannot receive messages for another."""
-    heard = threading.Event()
+    arrived = threading.Event()
     other = f"doctor-{secrets.token_hex(4)}"
-    spy = Listener(site, lambda name, what, payload: heard.set() if name == other else None, user=board)
+    spy = Listener(site, lambda name, what, payload: arrived.set() if name == other else None, user=board)
     coordinator = Listener(site, lambda *_: None)
     try:
         time.sleep(0.2)  # its subscription is on its way
         coordinator.send(other, "run", b"?", qos=1)
-        overheard = heard.wait(0.5)
+        leaked = arrived.wait(0.5)
     finally:
         spy.close()
         coordinator.close()
-    if overheard:
+    if leaked:
         return Finding(
-            f"{board} hears what is for other boards",
+            f"{board} gets messages for other boards",
             False,
             f"give the broker {site.broker_folder / 'acl'} as its acl_file",
         )
-    return Finding(f"{board} hears nothing that is for other boards", True)
+    return Finding(f"{board} gets no messages for other boards", True)

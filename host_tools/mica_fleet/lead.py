@@ -57,7 +57,7 @@ class Lead:
         self.state, self.certain, self._echo, self._retained = State.ASKS, False, False, False
         return Message(b"asks " + self._token.encode(), False)
 
-    def heard(self, payload: bytes, retained: bool) -> Message | None:
+    def handle(self, payload: bytes, retained: bool) -> Message | None:
         if not payload:
             self._retained = False
             return self._claim() if self.state is State.LEADS or (self.state is State.ASKS and self._echo) else None

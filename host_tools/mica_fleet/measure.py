@@ -21,13 +21,13 @@ def link_speeds(site: Site) -> dict[str, tuple[float, float]]:
     states: dict[str, State] = {}
     answers: queue.SimpleQueue[tuple[str, Answer]] = queue.SimpleQueue()
 
-    def heard(board: str, what: str, payload: bytes) -> None:
+    def on_message(board: str, what: str, payload: bytes) -> None:
         if what == "state" and payload:
             states[board] = parse_state(payload)
         elif what == "out":
             answers.put((board, decode_answer(payload)))
 
-    listener = Listener(site, heard)
+    listener = Listener(site, on_message)
     try:
         time.sleep(_LISTEN_SECONDS)
         up = {board: s for board, s in states.items() if s.up}

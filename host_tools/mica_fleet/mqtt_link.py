@@ -36,7 +36,7 @@ _TOPICS = 500  # of one packet
 _KEEPALIVE = 10
 _REFUSED = {4: "wrong user name or password", 5: "this user may not come in"}  # MQTT 3.1.1, table 3.1
 
-Heard = Callable[[str, str, bytes], None]
+Handler = Callable[[str, str, bytes], None]
 
 
 def _client() -> Any:
@@ -62,14 +62,14 @@ def _client() -> Any:
 class Listener:
     """A connection to the broker of a fleet.
 
-    A thread of its own calls `heard(board, last word of the topic, payload)`, which raises MicaError if a message is
+    A thread of its own calls `handle(board, last word of the topic, payload)`, which raises MicaError if a message is
     damaged; `damaged` counts these by board.
     """
 
     def __init__(
         self,
         site: Site,
-        heard: Heard,
+        handle: Handler,
         user: str = COORDINATOR,
         will: tuple[str, str] | None = None,
         connected: Callable[[Listener], None] = lambda listener: None,
@@ -82,7 +82,7 @@ class Listener:
         messages, and whether they were retained. Raises MicaError where there is no broker, or it refuses."""
         self.site = site
         self.damaged: Counter[str] = Counter()
-        self._heard, self._connected, self._lost, self._tell, self._beside = heard, connected, lost, tell, beside
+        self._handle, self._connected, self._lost, self._tell, self._beside = handle, connected, lost, tell, beside
         self._user = user
         self._answered = threading.Event()
         self._code = -1
@@ -146,7 +146,7 @@ class Listener:
                 self._beside[1](message.payload, message.retain)
             elif len(words) == 5 and NAME.fullmatch(words[3]):
                 board = words[3]
-                self._heard(board, words[4], message.payload)
+                self._handle(board, words[4], message.payload)
         except Exception as e:
             self.damaged[board] += 1
             n = self.damaged[board]
@@ -242,7 +242,7 @@ class MqttLink(Link):
         self._topic = f"mica/{site.fleet}/coordinator"
         self._listener = Listener(
             site,
-            self._heard,
+            self._handle,
             will=(self._topic, ""),
             connected=self._connected,
             lost=self._lost,
@@ -268,7 +268,7 @@ class MqttLink(Link):
                 self._listener.client.publish(self._topic, b"", qos=1, retain=True).wait_for_publish(2)
         self._listener.close()
 
-    def _heard(self, board: str, what: str, payload: bytes) -> None:
+    def _handle(self, board: str, what: str, payload: bytes) -> None:
         if board in self._muted:
             return
         asked = False
@@ -288,7 +288,7 @@ class MqttLink(Link):
         self._muted.add(board)
         self._listener.take_from({*self.site.boards, *self._last}, self._muted)
         reason = (
-            f"it sends more than {_A_SECOND:.0f} messages a second unasked, and is not heard for {_MUTE_SECONDS:.0f} s"
+            f"it sends more than {_A_SECOND:.0f} messages a second unasked, and is ignored for {_MUTE_SECONDS:.0f} s"
         )
         if board in self._last:
             self._events.put(Death(board, *self._last[board], reason))
@@ -334,7 +334,7 @@ class MqttLink(Link):
             timer.start()
 
     def _lead_heard(self, payload: bytes, retained: bool) -> None:
-        self._publish(self._lead.heard(payload, retained))
+        self._publish(self._lead.handle(payload, retained))
         if self._lead.state is lead.State.LOST and not self._broken:
             self._broken = True
             self._listener.client.disconnect()

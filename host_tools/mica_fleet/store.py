@@ -1,7 +1,7 @@
 """The desired models of a fleet, beside its settings: NAME.models/ holds the files, and the last order to each board.
 
     <crc32>.mica    every model that was pushed, or that a board was given when it joined
-    wanted.json      generation; wanted: board -> its generation and name -> CRC-32 (null: gone); pushed: the last push's names;
+    `wanted.json`    generation; `wanted`: board -> its generation and name -> CRC-32 (null: gone); pushed: the last push's names;
                     before: board -> what it had before the last push; known: board -> what it last said that it has
 
 There is no other copy: the broker forgets it when it ends, and is sent it again when it starts.

@@ -133,7 +133,7 @@ print(us, ns // 1000, poll.poll(10))
 
 def test_a_crash_is_told(firmware: Firmware) -> None:
     """On Xtensa a load from an odd address stops the board with a word, where the port would loop without one."""
-    heard = bytearray()
+    received = bytearray()
     code = """
 import uctypes
 block = bytearray(8)
@@ -143,8 +143,8 @@ print(uctypes.struct(uctypes.addressof(block) + 1, {"x": uctypes.UINT32 | 0}, uc
         EmulatedBoard(load_board("XTENSA_SIM"), firmware("XTENSA_SIM").image) as board,
         pytest.raises(BoardError, match="XTENSA_SIM: the emulator has ended"),
     ):
-        board.exec_follow(code, heard.extend, timeout=5)
-    assert b"exception 9 at " in heard
+        board.exec_follow(code, received.extend, timeout=5)
+    assert b"exception 9 at " in received
 
 
 class Mpremote:

@@ -179,13 +179,13 @@ def test_two_builds_wait_for_each_other(tmp_path: Path, monkeypatch: pytest.Monk
     from mica.toolchain.cache import locked
 
     monkeypatch.setenv("MICA_CACHE", str(tmp_path))
-    heard: list[str] = []
+    told: list[str] = []
     order: list[str] = []
     entered = threading.Event()
 
     def other() -> None:
         entered.wait(30)
-        with locked("build/x", heard.append):
+        with locked("build/x", told.append):
             order.append("second")
 
     thread = threading.Thread(target=other)
@@ -196,7 +196,7 @@ def test_two_builds_wait_for_each_other(tmp_path: Path, monkeypatch: pytest.Monk
         order.append("first")
     thread.join()
     assert order == ["first", "second"]
-    assert heard == ["waiting for another mica that works on build/x"]
+    assert told == ["waiting for another mica that works on build/x"]
 
 
 def test_shells_flags_do_not_reach_the_build(monkeypatch: pytest.MonkeyPatch) -> None:

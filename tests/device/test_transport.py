@@ -33,13 +33,13 @@ def test_syntax_error(board: Link) -> None:
 
 
 def test_output_comes_as_it_is_printed(board: Link) -> None:
-    heard: list[tuple[float, bytes]] = []
+    received: list[tuple[float, bytes]] = []
     board.exec_follow(
         "import time\nprint('first')\ntime.sleep_ms(1500)\nprint('second')",
-        lambda data: heard.append((time.monotonic(), data)),
+        lambda data: received.append((time.monotonic(), data)),
     )
-    assert b"".join(data for _, data in heard) == b"first\nsecond\n"
-    assert heard[-1][0] - heard[0][0] > 0.3
+    assert b"".join(data for _, data in received) == b"first\nsecond\n"
+    assert received[-1][0] - received[0][0] > 0.3
 
 
 def test_a_consumer_that_has_had_enough(board: Link) -> None:

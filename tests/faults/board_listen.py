@@ -50,7 +50,7 @@ class Sensor:
         return n
 
 
-def heard(source):
+def events_of(source):
     return audio.listen(listener, source, threshold=-4.0, mean=2, dead_ms=4, block=48)
 
 
@@ -71,14 +71,14 @@ def events_left(events):
 
 for i in range(4):
     box[i] = None
-all_heard = events_left(heard(wav.Wav("noise.wav")))
+all_events = events_left(events_of(wav.Wav("noise.wav")))
 all_watched = events_left(watched(Sensor()))
-assert len(all_heard) > 8 and len(all_watched) > 8
+assert len(all_events) > 8 and len(all_watched) > 8
 
 
 def listen_wav():
     source = wav.Wav("noise.wav")
-    events = heard(source)
+    events = events_of(source)
 
     def body():
         # Nothing can come between an event and its place.
@@ -90,22 +90,22 @@ def listen_wav():
     def after(failed):
         found = events_left(events)
         source.close()
-        if found != all_heard:
-            return f"other events: {len(found)}, not {len(all_heard)}"
+        if found != all_events:
+            return f"other events: {len(found)}, not {len(all_events)}"
         if events.scores != scores_at_the_end:
             return "other scores"
 
     return body, after
 
 
-last = heard(wav.Wav("noise.wav"))
+last = events_of(wav.Wav("noise.wav"))
 events_left(last)
 scores_at_the_end = last.scores
 
 
 def listen_slices():
     source = wav.Wav("noise.wav")
-    events = heard(source)
+    events = events_of(source)
 
     async def some():
         box[0] = await events.__anext__()
@@ -119,8 +119,8 @@ def listen_slices():
         listener.stop()
         found = events_left(events)
         source.close()
-        if found != all_heard:
-            return f"other events: {len(found)}, not {len(all_heard)}"
+        if found != all_events:
+            return f"other events: {len(found)}, not {len(all_events)}"
 
     return body, after
 

@@ -21,9 +21,9 @@ class Wire:
 
     def subscribe(self, topic, qos=0):
         if b"/blob/" in topic:
-            self.pusher.heard(topic, golden)
+            self.pusher.handle(topic, golden)
         else:
-            self.pusher.heard(topic, self.want)
+            self.pusher.handle(topic, self.want)
 
     def publish(self, topic, message, retain=False, qos=0):
         self.verdict = json.loads(message)["verdict"]

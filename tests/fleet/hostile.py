@@ -42,7 +42,7 @@ class Wire:
     sock = None
     left = 0
     def set_callback(self, f):
-        self.heard = f
+        self.on_message = f
     def set_last_will(self, *_, **__):
         pass
     def connect(self):
@@ -72,7 +72,7 @@ class Wire:
             gc.collect()
             print("mica: free", gc.mem_free())
             return self.check_msg()
-        self.heard((b"mica/plant/to/b1/run", b"mica/plant/to/b1/want", b"x", p._asked or b"y")[kind], memoryview(message))
+        self.on_message((b"mica/plant/to/b1/run", b"mica/plant/to/b1/want", b"x", p._asked or b"y")[kind], memoryview(message))
 with open("fleet.json") as f:
     agent = mica_fleet.Agent(json.load(f), Wire())
 mica_fleet._STAT_MS = 100  # it tells how it does as it would in a long run

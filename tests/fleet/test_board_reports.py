@@ -224,11 +224,11 @@ def test_all_of_it_from_one_boards_login(
         assert main(["fleet", "ls", str(fleet.path), "--json"]) == 0
         rows = {r["board"]: r for r in json.loads(capsys.readouterr().out)["boards"]}
         assert "cannot be read" in rows["b1"]["problem"] and rows["b2"]["state"] == "up" and not rows["b2"]["problem"]
-    heard: list[str] = []
-    with Fleet(fleet, heard.append) as f:
+    told: list[str] = []
+    with Fleet(fleet, told.append) as f:
         f.look(0.3)
         assert f.states["b2"].up and "b1" not in f.states
-    assert any(line.startswith("b1: a damaged message") for line in heard)
+    assert any(line.startswith("b1: a damaged message") for line in told)
     # A message of any size does not come through; the board that sends it is cut off.
     came = link._listener.damaged["b1"]
     say("state", bytes(LARGEST_MESSAGE + 1))
@@ -422,7 +422,7 @@ def test_a_board_that_floods_is_muted_and_the_others_are_not(
         wait_until(lambda: bool(runner.run(samples[:4])) and runner._dispatcher.boards().get("b1") == "up")
         flood.disconnect()
         flood.loop_stop()
-    assert sum("is not heard for" in line for line in said) == 1, said
+    assert sum("is ignored for" in line for line in said) == 1, said
 
 
 def test_what_a_board_sends_unasked_has_a_pace() -> None:

@@ -132,13 +132,13 @@ while True:
     answered: set[bytes] = set()
     here: set[str] = set()
 
-    def heard(board: str, what: str, payload: bytes) -> None:
+    def on_message(board: str, what: str, payload: bytes) -> None:
         if what == "out":
             answered.add(payload)
         else:
             here.add(board)
 
-    listener = Listener(fleet, heard)
+    listener = Listener(fleet, on_message)
     members = [join(f"b{i}", program=share, models={}, settings={"secret": fleet.password}) for i in range(1, 4)]
     wait_until(lambda: len(here) == 3)
     for n in range(150):
@@ -185,13 +185,13 @@ def test_an_agent_survives_what_anybody_sends(fleet: Site, join: Join, digits_fi
     answers = []
     states: list[bytes] = []
 
-    def heard(board: str, what: str, payload: bytes) -> None:
+    def on_message(board: str, what: str, payload: bytes) -> None:
         if what == "out":
             answers.append(decode_answer(payload))
         elif what == "state":
             states.append(payload)
 
-    listener = Listener(fleet, heard)
+    listener = Listener(fleet, on_message)
     member = join("b1")
     wait_until(lambda: any(s.startswith(b"up") for s in states))
     chance = random.Random(5)

@@ -107,7 +107,7 @@ class Wire:
     def __init__(self):
         self.inbox = []
     def set_callback(self, f):
-        self.heard = f
+        self.on_message = f
     def set_last_will(self, *_, **__):
         pass
     def connect(self):
@@ -131,7 +131,7 @@ class Wire:
     def check_msg(self):
         if self.inbox:
             topic, message = self.inbox.pop(0)
-            self.heard(bytes(topic), memoryview(message))
+            self.on_message(bytes(topic), memoryview(message))
 def crc_of(path):
     with open(path, "rb") as f:
         return crc32(f.read())

@@ -159,8 +159,8 @@ def test_boards_and_answers_are_found_and_taken_away(
 
 
 def test_who_watches_reads_and_writes_nothing(fleet: Site, digits_file: Path) -> None:
-    heard: queue.SimpleQueue[str] = queue.SimpleQueue()
-    listener = Listener(fleet, lambda board, what, payload: heard.put(f"{board} {what}"))
+    messages: queue.SimpleQueue[str] = queue.SimpleQueue()
+    listener = Listener(fleet, lambda board, what, payload: messages.put(f"{board} {what}"))
     with watching(fleet, "#") as watcher:
         for topic in (
             "mica/plant/from/b1/state",
@@ -175,7 +175,7 @@ def test_who_watches_reads_and_writes_nothing(fleet: Site, digits_file: Path) ->
         listener.client.publish("mica/plant/from/b1/stat", b"{}", qos=1)
         wait_until(lambda: watcher.at)
         assert watcher.at == {"mica/plant/from/b1/stat": b"{}"}
-        assert [heard.get(timeout=5) for _ in range(2)] == ["b1 out", "b1 stat"]
+        assert [messages.get(timeout=5) for _ in range(2)] == ["b1 out", "b1 stat"]
     listener.close()
 
 

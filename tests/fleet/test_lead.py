@@ -53,7 +53,7 @@ class World:
         if not waiting:
             return False
         n = self.chance.choice(waiting)
-        self.broker.publish(self.leads[n].heard(*self.broker.inboxes[n].popleft()))
+        self.broker.publish(self.leads[n].handle(*self.broker.inboxes[n].popleft()))
         if self.leads[n].state is State.LOST:
             self.broker.cut(n, will=False)
         return True
@@ -143,4 +143,4 @@ def test_what_is_no_word_of_a_coordinator_says_nothing() -> None:
     lead = Lead("process 1 on here", 1)
     lead.connected(1, 0.0)
     for payload in (b"x", b"leads", b"leads 1 x y", b"asks", b"asks ", b"leads 9" * 20, b"\xff" * 40):
-        assert lead.heard(payload, False) is None and lead.state is State.ASKS
+        assert lead.handle(payload, False) is None and lead.state is State.ASKS

@@ -689,11 +689,11 @@ def _half(folder: Path) -> tuple[Net, Path]:
 def test_unquantised_tail_wants_calibration(tmp_path: Path) -> None:
     """Without calibration it is packed with made-up inputs, and the warning names the layers that they are for."""
     _, path = _half(tmp_path)
-    heard: list[str] = []
-    compile_file(path, warn=heard.append)
-    assert len(heard) == 1
-    assert "--calib" in heard[0]
-    assert heard[0].endswith(": tail")
+    warned: list[str] = []
+    compile_file(path, warn=warned.append)
+    assert len(warned) == 1
+    assert "--calib" in warned[0]
+    assert warned[0].endswith(": tail")
 
 
 def test_unquantised_tail_with_calibration(tmp_path: Path) -> None:

@@ -57,8 +57,8 @@ def test_found(name: str, tmp_path: Path) -> None:
     path, x = MODELS_OF_SOUND[name](tmp_path / "net.onnx"), sounds(1)
     features, answers = floats(path, x)
     g = recognise.run(import_onnx(path))
-    heard = recognise.found(g)
-    assert heard is not None and heard[0] == "x"
+    recognised = recognise.found(g)
+    assert recognised is not None and recognised[0] == "x"
     assert {n.op for n in g.nodes} <= {
         "LogMel",
         "Transpose",
@@ -71,7 +71,7 @@ def test_found(name: str, tmp_path: Path) -> None:
         "Max",
     }
     if name != "top_db":
-        ours = np.stack([reference.features(heard[1], clip * 2.0**-15) for clip in x])
+        ours = np.stack([reference.features(recognised[1], clip * 2.0**-15) for clip in x])
         theirs = features.reshape(
             len(x), *(ours.shape[:0:-1] if features.shape[-1] != ours.shape[-1] else ours.shape[1:])
         )

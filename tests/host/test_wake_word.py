@@ -56,7 +56,7 @@ def expected(sound: np.ndarray) -> np.ndarray:
     return p
 
 
-def heard(words: list[str], sound: np.ndarray, n: int, folder: Path) -> np.ndarray:
+def scores_of(words: list[str], sound: np.ndarray, n: int, folder: Path) -> np.ndarray:
     """The same by a packed model that is given n samples every HOP."""
     return (answers(words, sound, n, folder)[:, 0].astype(np.float64) + 128) / 256
 
@@ -84,7 +84,7 @@ def assert_alike(p: np.ndarray, expected: np.ndarray) -> None:
 def test_a_row_at_a_time(sound: np.ndarray, expected: np.ndarray, tmp_path: Path) -> None:
     """A frame every 32 ms, and the rows before as state: the same answers, 29 runs later."""
     words = [f"{FRONT_END},before=yes", "--window", "input_1:1=1"]
-    p = heard(words, np.concatenate([[0], sound]).astype(np.int16), FRAME + 1, tmp_path)
+    p = scores_of(words, np.concatenate([[0], sound]).astype(np.int16), FRAME + 1, tmp_path)
     assert len(p) == len(expected) + ROWS - 1
     assert_alike(p[ROWS - 1 :], expected)
 
@@ -98,4 +98,4 @@ def test_new_rows_only(sound: np.ndarray, tmp_path: Path) -> None:
 
 
 def test_windows(sound: np.ndarray, expected: np.ndarray, tmp_path: Path) -> None:
-    assert_alike(heard([FRONT_END], sound, FRAME + (ROWS - 1) * HOP, tmp_path), expected)
+    assert_alike(scores_of([FRONT_END], sound, FRAME + (ROWS - 1) * HOP, tmp_path), expected)

@@ -1,4 +1,4 @@
-// What the engine says of cases: {bytes, inputs, hear, see}, all base64 or numbers. Runs in Node.js and in a page alike.
+// The engine's answers to cases: {bytes, inputs, listen, see}, all base64 or numbers. Runs in Node.js and in a page alike.
 const unpacked = (text) => Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
 const packed = (view) => {
   let text = '';
@@ -27,8 +27,8 @@ export async function answers(mica, cases, options) {
       model.see({ data: unpacked(data), width, height }, { part, area });
       return packed(model.input());
     });
-    const heard = (one.hear ?? []).map(({ floats, samples }) => {
-      model.hear(floats ? new Float32Array(unpacked(floats).buffer) : new Int16Array(unpacked(samples).buffer));
+    const sounds = (one.listen ?? []).map(({ floats, samples }) => {
+      model.listen(floats ? new Float32Array(unpacked(floats).buffer) : new Int16Array(unpacked(samples).buffer));
       return packed(model.input());
     });
     const written = (one.write ?? []).map((text) => {
@@ -37,7 +37,7 @@ export async function answers(mica, cases, options) {
     });
     const said_texts = (one.prompts ?? []).map(({ prompt, options: how }) => [...model.generate(prompt, how)].join(''));
     said.push({
-      isa: model.isa, runs, seen, heard, written, texts: said_texts, selftest: model.info.golden ? model.selftest() : 'none',
+      isa: model.isa, runs, seen, sounds, written, texts: said_texts, selftest: model.info.golden ? model.selftest() : 'none',
       names: model.inputs.map((t) => t.name), shapes: model.outputs.map((t) => t.shape), labels: model.labels, kernels: model.layers.map((s) => s.kernel),
     });
   }

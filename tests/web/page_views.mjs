@@ -34,7 +34,7 @@ for (const [width, colorScheme] of [[1600, 'light'], [390, 'dark'], [1600, 'dark
   }
   await page.locator('#recording').setInputFiles(join(given, 'sound.wav'));
   await page.waitForSelector('#word-answer .scores');
-  view.heard = await text('#word-answer .scores');
+  view.scores = await text('#word-answer .scores');
   await page.locator('#listen').click();
   await page.waitForSelector('#listen[aria-pressed=true]');
   await page.evaluate(() => document.getElementById('word-answer').replaceChildren());

@@ -106,14 +106,14 @@ def test_every_view(made: Path, given: Path, tmp_path: Path) -> None:
         answers = [lines(digits, host.quantise([x.reshape(1, 1, 8, 8)])[0]) for x in pictures]
     with wave.open(str(given / "sound.wav")) as file:
         sound = np.frombuffer(file.readframes(1664), np.int16)
-    heard = lines((given / "models" / "words.mica").read_bytes(), sound)
+    expected_lines = lines((given / "models" / "words.mica").read_bytes(), sound)
     assert len(views) == 4 and views[0]["offline"] == answers[0][0][0]
     for view in views:
         assert view["errors"] == view["requests"] == [], view
         assert view["drawn"] == view["keys"] == "1"
         assert [shown(text) for _, text in view["written"]] == answers
         assert [label for label, _ in view["written"]] == [rows[0][0] for rows in answers]
-        assert shown(view["heard"]) == heard
+        assert shown(view["scores"]) == expected_lines
         assert view["level"].endswith(" dB") and -30 < float(view["level"].split()[0]) < 0
         assert view["call"] == "light office on"
         assert "passed here" in view["report"] and "Memory over time" in view["report"]

@@ -52,7 +52,7 @@ def text(data: bytes | np.ndarray) -> str:
 
 
 def expected(data: bytes, inputs: list[list[np.ndarray]]) -> dict[str, Any]:
-    """What the host's engine says of a file and of runs that follow one another."""
+    """Answers of the host's engine about a file and its consecutive runs."""
     file, model = codec.decode(data), NativeModel(data)
     tensors = [file.tensors[t] for t in file.outputs]
     runs = []
@@ -242,7 +242,7 @@ def test_sound_and_numbers(built: Path, tmp_path: Path) -> None:
     file = codec.decode(data)
     asked = {
         "file": text(data),
-        "hear": [{"floats": text(floats)}, {"samples": text(samples)}],
+        "listen": [{"floats": text(floats)}, {"samples": text(samples)}],
         "write": [text(numbers)],
     }
     digits = packed(tmp_path, DEMO / "digits.onnx", "--calib", DEMO / "digits_calib.npz")
@@ -251,7 +251,7 @@ def test_sound_and_numbers(built: Path, tmp_path: Path) -> None:
     pixels.flat[:20] = (np.arange(20) - 9.5).astype(np.float32) * np.float32(t.scale)
     said = in_node(tmp_path, built, "mica.wasm", [asked, {"file": text(digits), "write": [text(pixels)]}])
     expected_floats = np.clip(np.rint(floats.astype(np.float64) * 32768), -(2**15), 2**15 - 1).astype(np.int16)
-    assert said[0]["heard"] == [text(expected_floats), text(np.pad(samples, (0, 664)))]
+    assert said[0]["sounds"] == [text(expected_floats), text(np.pad(samples, (0, 664)))]
     assert said[0]["written"] == [text(quantise_input(numbers, file.tensors[file.inputs[0]]))]
     assert said[1]["written"] == [text(quantise_input(pixels, t))]
 
@@ -274,7 +274,7 @@ def test_text(built: Path, tmp_path: Path) -> None:
 
 
 def test_size_and_types(built: Path) -> None:
-    """What a server sends; an npm package whose types name what the module exports."""
+    """The files a server sends stay small; an npm package whose types name what the module exports."""
     for name in wasm.MODULES:
         assert len(gzip.compress((built / name).read_bytes(), 9)) <= MOST_BYTES, name
     facts = json.loads((built / "package.json").read_text())
@@ -286,7 +286,7 @@ def test_size_and_types(built: Path) -> None:
     )
     public = set(re.findall(r"^  (?:get |\*)?([a-z]\w*)\(.*\) \{$", code, re.M)) - {"constructor"}
     missing = [name for name in sorted(public) if not re.search(rf"\b{name}\b", types)]
-    assert public > {"predict", "runLayers", "see", "hear", "top", "selftest"} and not missing
+    assert public > {"predict", "runLayers", "see", "listen", "top", "selftest"} and not missing
 
 
 def test_time_beside_native(built: Path, tmp_path: Path) -> None:

@@ -34,7 +34,7 @@ export class SecondCore {
     this.core = null;
     this.processor = null;
     this.state = OFF;
-    this.heard = []; // what the boot ROM was sent
+    this.received = []; // what the boot ROM was sent
     this.debt = 0; // cycles that core 0 is ahead
     this.wokenAt = null; // in core 0's cycles: when in its turn it has woken this one
     this.fifos = new Fifos((core, on) => this.fifoInterrupt(core, on));
@@ -70,7 +70,7 @@ export class SecondCore {
       }
     } else if (this.state === OFF) {
       this.state = IN_ROM;
-      this.heard = [];
+      this.received = [];
       this.fifos.drain(1);
       this.fifos.push(1, 0);
     }
@@ -80,15 +80,15 @@ export class SecondCore {
   romLooks() {
     while (this.state === IN_ROM && this.fifos.words[1].length > 0) {
       const word = this.fifos.pop(1);
-      const at = this.heard.length;
+      const at = this.received.length;
       if (at >= START.length || word === START[at]) {
-        this.heard.push(word);
+        this.received.push(word);
       } else {
-        this.heard = [];
+        this.received = [];
       }
       this.fifos.push(1, word);
-      if (this.heard.length === START_WORDS) {
-        this.start(...this.heard.slice(START.length));
+      if (this.received.length === START_WORDS) {
+        this.start(...this.received.slice(START.length));
       }
     }
   }
@@ -148,12 +148,12 @@ export class SecondCore {
     };
     this.processor = new Processor(view, machine.content.length, (message) => machine.stop('crash', message), machine.processor);
     this.processor.onEvent = () => {
-      if (this.hear(first, machine.processor)) {
+      if (this.receive(first, machine.processor)) {
         this.endTurn();
       }
     };
     machine.processor.onEvent = () => {
-      if (this.state === RUNNING && this.hear(this.core, this.processor)) {
+      if (this.state === RUNNING && this.receive(this.core, this.processor)) {
         this.woken();
       }
     };
@@ -162,7 +162,7 @@ export class SecondCore {
   // --- what wakes a core
 
   // SEV of the other core. Returns whether it was asleep and is not now.
-  hear(core, processor) {
+  receive(core, processor) {
     if (core.waiting && processor.fetch((core.PC & ~1) - 2) === WFE) {
       core.waiting = false;
       return true;

@@ -58,7 +58,7 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         text.emit_json({"target": args.on, "events": [vars(e) for e in events], "used": used})
     elif not events:
-        print("nothing heard")
+        print("nothing recognised")
     if used is not None and not args.json:
         print(f"the model took {text.percent(used)} of the time")
     return 0

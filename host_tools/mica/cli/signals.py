@@ -74,13 +74,13 @@ class _Watch:
     def _listen(self) -> None:
         with self._read:
             while data := self._read.recv(64):
-                heard = time.monotonic()
+                caught = time.monotonic()
                 number = next((n for n in data if n in self._numbers), None)
                 if number is None:
                     continue
                 time.sleep(GRACE)
                 # The handler may have been called just before this thread was woken.
-                if not self._closed and self._handled < heard - GRACE / 2:
+                if not self._closed and self._handled < caught - GRACE / 2:
                     self._end(number)
 
     def _end(self, number: int) -> None:

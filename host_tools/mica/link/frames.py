@@ -125,7 +125,7 @@ class Exchange:
     def finish(self) -> bytes:
         """The answer to what was asked first. Raises BoardError."""
         first = self._asked[0]
-        heard = asked = time.monotonic()
+        last_byte = asked = time.monotonic()
         wait, damaged = _SIGN, 0
         while first.answer is None:
             frame = self._next()
@@ -133,12 +133,12 @@ class Exchange:
             if frame is not None:
                 damaged = 0 if frame.kind in "A+" else damaged + (frame.kind == "N")
                 self._take(frame)
-                heard = asked = now
+                last_byte = asked = now
                 wait = _SIGN
             elif self._damaged():
                 damaged += 1
                 self._resync()
-            elif now - heard > self.silence:
+            elif now - last_byte > self.silence:
                 raise BoardError(f"{self.name} was silent for {self.silence:g} s; its program was interrupted")
             elif now - asked > wait:
                 self._ask_for_a_sign()

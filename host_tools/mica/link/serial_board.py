@@ -112,12 +112,12 @@ class _RawRepl(SerialTransport):
         if timeout_overall is None and timeout is not None and data_consumer is None:
             timeout_overall = _MANY * timeout
         data = b""
-        begun = heard = time.monotonic()
+        begun = last_byte = time.monotonic()
         while True:
             new = self.serial.read_some()
             now = time.monotonic()
             if new:
-                heard = now
+                last_byte = now
                 start = max(0, len(data) - len(ending) + 1)
                 data += new
                 at = data.find(ending, start)
@@ -134,7 +134,7 @@ class _RawRepl(SerialTransport):
                     data = b""
                 elif len(data) > ANSWER_BYTES:
                     return data
-            elif timeout is not None and now - heard >= timeout:
+            elif timeout is not None and now - last_byte >= timeout:
                 return data
             if timeout_overall is not None and now - begun >= timeout_overall:
                 return data

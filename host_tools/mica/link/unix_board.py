@@ -94,7 +94,7 @@ class UnixBoard(Link):
         encoded = name.encode()
         to_send = memoryview(kind + struct.pack("<II", len(encoded), len(body)) + encoded + body)
         answer = b""
-        heard = time.monotonic()
+        last_byte = time.monotonic()
         while True:
             try:
                 ready, writable, _ = select.select(reading, [self._requests] if to_send else [], [], 0.2)
@@ -105,14 +105,14 @@ class UnixBoard(Link):
                     to_send = to_send[os.write(self._requests, to_send[: select.PIPE_BUF]) :]
                 if output in ready:
                     data = os.read(output, 1 << 16)
-                    heard = time.monotonic()
+                    last_byte = time.monotonic()
                     if data:
                         on_data(data)
                     else:  # closed: it is ending, and its pipe for answers will tell
                         reading.remove(output)
                 elif self._answers in ready:
                     data = os.read(self._answers, 1 << 16)
-                    heard = time.monotonic()
+                    last_byte = time.monotonic()
                     if not data:
                         self._raise_ended(process)
                     answer += data
@@ -125,7 +125,7 @@ class UnixBoard(Link):
             except BaseException:  # Ctrl-C here, or a consumer of output that has had enough
                 self._interrupt(process)
                 raise
-            if timeout is not None and time.monotonic() - heard >= timeout:
+            if timeout is not None and time.monotonic() - last_byte >= timeout:
                 self._interrupt(process)
                 raise BoardError(f"{self.name} was silent for {timeout:g} s; its program was interrupted")
 

@@ -122,7 +122,7 @@ def _script(source: Path, target: Path) -> None:
 
 
 def costs(data: bytes) -> list[dict[str, Any]]:
-    """What a file costs on each board that is flashed. Raises MicaError."""
+    """Costs of a file on each board that is flashed. Raises MicaError."""
     boards = [board.name for board in all_boards() if board.flasher != "none"]
     found: list[dict[str, Any]] = facts(codec.decode(data), data, boards)["boards"]
     return found

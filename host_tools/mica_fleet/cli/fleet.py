@@ -115,7 +115,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         fleet=False,
     )
     serve.add_argument(
-        "fleet", metavar="FLEET", type=_fleet, help="plant for plant.toml, or boards without a broker: usb:all, fleet:UNIX*3"
+        "fleet",
+        metavar="FLEET",
+        type=_fleet,
+        help="plant for plant.toml, or boards without a broker: usb:all, fleet:UNIX*3",
     )
     serve.add_argument(
         "models",
@@ -149,7 +152,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     bench = action("bench", "how many samples a second the fleet answers, and how long an answer takes", fleet=False)
     bench.add_argument(
-        "fleet", metavar="FLEET", type=_fleet, help="plant for plant.toml, or boards without a broker: usb:all, fleet:UNIX*3"
+        "fleet",
+        metavar="FLEET",
+        type=_fleet,
+        help="plant for plant.toml, or boards without a broker: usb:all, fleet:UNIX*3",
     )
     bench.add_argument("model", metavar="M.mica")
     bench.add_argument("--seconds", metavar="S", type=float, default=10.0, help="about how long (default 10)")

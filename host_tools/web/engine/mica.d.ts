@@ -94,7 +94,7 @@ export class Model {
   /** Samples a second of an input that is sound, else 0. */
   readonly sampleRate: number;
   /** Samples become the input; silence fills it up where they are too few. */
-  hear(sound: Float32Array | Int16Array): void;
+  listen(sound: Float32Array | Int16Array): void;
   /** A picture becomes the input, resized and quantised as on a board. part: [x, y, width, height]. */
   see(image: Picture, options?: { part?: readonly [number, number, number, number]; area?: boolean }): void;
   /** The vocabulary of a language model, or null. */

@@ -217,7 +217,7 @@ export class Model {
     return this.inputs.length === 1 && t.dtype === 'int16' ? Number(this.metadata('sample_rate') ?? 0) : 0;
   }
 
-  hear(sound) {
+  listen(sound) {
     if (!this.sampleRate) throw new MicaError('this model takes no sound; mica pack --frontend puts a front end before a model');
     const own = this.input();
     own.fill(0);

@@ -12,10 +12,10 @@ export class WorkerPort {
   async open() {
     this.readable = new ReadableStream({
       start: (controller) => {
-        this.heard = ({ data }) => data.data && controller.enqueue(data.data);
-        this.worker.addEventListener('message', this.heard);
+        this.onData = ({ data }) => data.data && controller.enqueue(data.data);
+        this.worker.addEventListener('message', this.onData);
       },
-      cancel: () => this.worker.removeEventListener('message', this.heard),
+      cancel: () => this.worker.removeEventListener('message', this.onData),
     });
     this.writable = new WritableStream({ write: (bytes) => this.worker.postMessage({ data: bytes.slice() }) });
   }

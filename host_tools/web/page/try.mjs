@@ -168,12 +168,12 @@ function words(site) {
   $('sound-model').append(...files.map((one) => make('option', { value: one.file }, one.name)));
   $('listen').disabled = $('recording').disabled = !files.length;
   if (!files.length) $('word-answer').textContent = 'No model here takes sound. `mica web FOLDER` serves the models of a folder.';
-  const hear = (m, samples) => answer($('word-answer'), $('sound-model').value, m, () => m.hear(samples));
+  const listen = (m, samples) => answer($('word-answer'), $('sound-model').value, m, () => m.listen(samples));
   let end = null;
   $('listen').onclick = guarded(async () => {
     if (end) return end();
     const m = await model($('sound-model').value);
-    end = await microphone(m.sampleRate, m.input().length, (samples) => hear(m, samples), () => {
+    end = await microphone(m.sampleRate, m.input().length, (samples) => listen(m, samples), () => {
       $('listen').setAttribute('aria-pressed', 'false');
       end = null;
     });
@@ -188,7 +188,7 @@ function words(site) {
     const sound = await audio.decodeAudioData(await file.arrayBuffer());
     const samples = toSamples(mixed(sound));
     level(samples);
-    hear(m, samples);
+    listen(m, samples);
   });
 }
 
@@ -206,7 +206,7 @@ function level(samples) {
 }
 
 // The last n samples of the microphone, four times a second, until the function that it returns is called.
-async function microphone(rate, n, hear, ended) {
+async function microphone(rate, n, listen, ended) {
   if (!navigator.mediaDevices) throw new Error('a microphone is given to pages of this computer and of https only');
   const stream = await navigator.mediaDevices.getUserMedia({ audio: { channelCount: 1, echoCancellation: false, noiseSuppression: false, autoGainControl: false } });
   const audio = new AudioContext({ sampleRate: rate });
@@ -224,7 +224,7 @@ async function microphone(rate, n, hear, ended) {
     if (fresh >= rate / 4) {
       level(kept.subarray(-Math.min(fresh, n)));
       fresh = 0;
-      if (filled >= n) hear(kept);
+      if (filled >= n) listen(kept);
     }
   };
   audio.createMediaStreamSource(stream).connect(node);
