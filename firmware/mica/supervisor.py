@@ -4,15 +4,11 @@
     s.predict([x])  # as Model.predict
     s.counts        # {"runs": 1, "retry": 0, ...}
 
-A run fails when one of these happens:
-- a layer raises an exception;
-- it takes longer than `timeout_ms`, checked after each layer;
-- somebody wrote past the arena's end, found by guard words in every run;
-- the file no longer has its checksum from load, checked before every `check_every`-th run and after each failure.
-
-Then the model is loaded again, and tested with its golden vectors if it has some. The whole run is repeated up to
-`retries` times, from a copy of the inputs and of the state. If that fails, the spare does the same, and stays until
-restore(). If the spare fails too, predict() raises Failed.
+A run fails if a layer raises an exception, or takes longer than `timeout_ms`. It fails if guard words show that
+somebody wrote past the arena's end. And it fails if the file lost its checksum, which is checked before every
+`check_every`-th run and after each failure. Then the model is loaded again, and tested with its golden vectors if it
+has some. The whole run is repeated up to `retries` times, from a copy of the inputs and of the state. If that fails,
+the spare does the same, and stays until restore(). If the spare fails too, predict() raises Failed.
 
 `feed` is called after each layer and after each 4 KB of a check, so a watchdog that it feeds bites when a layer hangs.
 A mistake of the caller's (an input of a wrong shape, an arena in which a run has not ended) is raised as it is, and not

@@ -69,3 +69,9 @@ def test_a_command_is_two_files(monkeypatch: pytest.MonkeyPatch, capsys: pytest.
         main.main(["-h"])
     assert "greet somebody" in capsys.readouterr().out
     assert main.main(["hello"]) == 1 and "the following arguments are required: whom" in capsys.readouterr().err
+
+
+def test_no_file_is_long() -> None:
+    """Assembly and the header that scripts/gen_format.py writes aside, none has more than 500 lines."""
+    sizes = {name: (ROOT / name).read_bytes().count(b"\n") for name in _files() if not name.endswith(".S")}
+    assert {name: n for name, n in sizes.items() if n > 500 and name != "usermod_c/include/mica_format.h"} == {}
