@@ -193,7 +193,7 @@ def tables() -> dict[str, list[str]]:
         blobs = ", ".join(f"`{b}` {t}" for b, t in k.blobs) or "none"
         place = " May run in place." if k.in_place else ""
         out["kernels"] += [
-            f"**{k.id} `{k.name}`** {k.doc}{place}",
+            f"**{k.id} `{k.name}`** {k.doc.replace('*', chr(92) + '*')}{place}",
             f"Inputs: {_inputs(k)}. Constants: {blobs}. Parameters: {', '.join(f'`{p}`' for p in k.params) or 'none'}."
             + (
                 f" Layouts: {', '.join(f'`{layout.name}`' for layout in reversed(k.layouts))}."
