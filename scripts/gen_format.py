@@ -188,12 +188,17 @@ def tables() -> dict[str, list[str]]:
         [(layout.code, f"`{layout.name}`", layout.doc) for layout in LAYOUTS],
     )
     out["keys"] = _table(("key", "value"), [(f"`{k}`", v) for k, v in schema.METADATA_KEYS.items()])
-    out["kernels"] = []
+    return out
+
+
+def kernels_page() -> str:
+    """A page with the formula of every kernel: the docstring of its oracle. `scripts/docs` puts it into the site."""
+    out = ["# Kernels", "", "Chapter 3 of the format's specification explains the words. Formulas are exact.", ""]
     for k in (*KERNELS, CUSTOM):
         blobs = ", ".join(f"`{b}` {t}" for b, t in k.blobs) or "none"
         place = " May run in place." if k.in_place else ""
-        out["kernels"] += [
-            f"**{k.id} `{k.name}`** {k.doc}{place}",
+        out += [
+            f"**{k.id} `{k.name}`** {k.doc.replace('*', chr(92) + '*')}{place}",
             f"Inputs: {_inputs(k)}. Constants: {blobs}. Parameters: {', '.join(f'`{p}`' for p in k.params) or 'none'}."
             + (
                 f" Layouts: {', '.join(f'`{layout.name}`' for layout in reversed(k.layouts))}."
@@ -202,8 +207,7 @@ def tables() -> dict[str, list[str]]:
             ),
             "",
         ]
-    out["kernels"].pop()
-    return out
+    return "\n".join(out)
 
 
 def fields() -> str:
