@@ -114,7 +114,7 @@ def test_share_loses_what_the_dispatcher_does_not(fleet: Site, join: Join) -> No
     """The broker's own sharing in the same harness: messages of boards that die are gone."""
     share = """
 import json, time
-from mica.mqtt import Client
+from mica_fleet.mqtt import Client
 with open("fleet.json") as f:
     s = json.load(f)
 c = Client("x-" + s["name"], s["host"], s["port"], user="mica", password=s["secret"], keepalive=10)
@@ -346,7 +346,7 @@ def test_ls_has_what_boards_have_done(
     """Soon after the work, at a command that listens for half a second; and a board that was off since the broker started is "not seen"."""
     data = digits_file.read_bytes()
     samples, _ = random_samples(data, 30)
-    join("b1", program="import mica.fleet\nmica.fleet._WORKED_MS = 100\nmica.fleet.run()")
+    join("b1", program="import mica_fleet\nmica_fleet._WORKED_MS = 100\nmica_fleet.run()")
     with open_fleet(data, f"fleet:{fleet.path}", settings=Settings(hedge_of_p99=1e6)) as runner:
         runner.run(samples)
     rows: dict[str, dict[str, object]] = {}
@@ -383,8 +383,8 @@ def test_a_board_that_joins_waits_for_the_broker_to_know_it(tmp_path: Path) -> N
 
 def test_a_boards_memory_is_flat(fleet: Site, join: Join, digits_file: Path) -> None:
     program = """
-import gc, json, mica.fleet
-class Telling(mica.fleet.Agent):
+import gc, json, mica_fleet
+class Telling(mica_fleet.Agent):
     def compute(self, model, inputs):
         if self.runs % 500 == 100:
             gc.collect()
@@ -408,8 +408,8 @@ with open("fleet.json") as f:
 def test_an_agent_takes_a_client_of_the_users(fleet: Site, join: Join, digits_file: Path) -> None:
     program = """
 import json
-from mica.fleet import Agent
-from mica.mqtt import Client
+from mica_fleet import Agent
+from mica_fleet.mqtt import Client
 class Simple:
     "What umqtt.simple's client has, and no more."
     def __init__(self, inner):
@@ -451,7 +451,7 @@ def test_errors_are_one_line(
     said: list[str] = []
     join("b1", models={}, said=said)
     assert "no board has this model (CRC-32" in fails(*run, f"fleet:{fleet.path}")
-    small = "import json, mica.fleet\nmica.fleet.LARGEST = 10\nmica.fleet.run()"
+    small = "import json, mica_fleet\nmica_fleet.LARGEST = 10\nmica_fleet.run()"
     join("b2", program=small)
     assert "b2: a request has 64 bytes, and it takes 10" in fails(*run, f"fleet:{fleet.path}")
     # two boards of one name
@@ -536,7 +536,7 @@ def test_a_newcomers_ten_lines(tmp_path: Path) -> None:
     lines = guide.split("<!-- ten lines -->\n```\n")[1].split("```")[0]
     assert len(lines.splitlines()) <= 10
     lines = lines.replace("init plant", f"init plant --broker mqtt://127.0.0.1:{free_port()}")
-    lines = lines.replace("host_tools/mica/demo", str(DEMO)).replace("pip install mica[fleet]", "true")
+    lines = lines.replace("host_tools/mica/demo", str(DEMO)).replace("pip install 'mica[fleet]'", "true")
     lines = lines.replace("sudo apt install mosquitto", "true")
     script = f'mica() {{ "{sys.executable}" -m mica "$@"; }}\n{lines}code=$?\nkill $(jobs -p)\nwait\nexit $code\n'
     result = subprocess.run(["bash", "-c", script], cwd=tmp_path, capture_output=True, text=True, timeout=120)

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from fleet_sim import Plan, Simulation
 
 import mica
 from mica.boards import load_board
@@ -35,7 +36,6 @@ from mica_fleet.dispatch import Settings
 from mica_fleet.links import Events, Link
 from mica_fleet.member import Member
 from mica_fleet.mqtt_link import MqttLink
-from mica_fleet.sim import Plan, Simulation
 from mica_fleet.site import new_password, new_site
 from mica_fleet.timing import TimedRunner
 
