@@ -185,7 +185,7 @@ def test_a_session_of_a_hundred_lines(prompt: Prompt) -> None:
     assert abs(largest - after[1]) <= NEAR, (largest, after)
     # dir(), help() and TAB have imported nothing: each module is there when it is used.
     loaded = "import sys; print(sorted(k for k in sys.modules if k.startswith('mica.')))"
-    assert "motion" not in prompt.line(loaded) and "function" in prompt.line("mica.motion.watch")
+    assert "motion" not in prompt.line(loaded) and "Watcher" in prompt.line("mica.motion.watch")
     assert "mica.motion" in prompt.line(loaded)
     # A MemoryError has the facts, and advice that helps: this board reads models in flash, and this file is not there.
     prompt.line("from mica.memory import largest; hold = bytearray(largest() - 2000)")

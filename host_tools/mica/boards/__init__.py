@@ -174,7 +174,7 @@ def _is_path(name: str) -> bool:
 
 def emulated_board(target: str) -> BoardSpec | None:
     """The board that a target of --on runs on this computer, by its name or its folder; None for ports and all else."""
-    if not (_is_path(target) and Path(target.removesuffix("@emu")).is_dir()):
+    if not (_is_path(target) and (Path(target.removesuffix("@emu")) / "board.toml").is_file()):
         return emulated_boards().get(target)
     board = load_board(target)
     if board.emulator and target.endswith("@emu") == board.target.endswith("@emu"):

@@ -67,7 +67,8 @@ def check_port(port: str) -> None:
     except OSError as error:
         raise MicaError(f"cannot use port {port}: {error.strerror}") from None
     if not path.is_char_device() or not _is_tty(path):
-        raise MicaError(f"{port} is not a serial port")
+        hint = "a board's folder has a board.toml" if path.is_dir() else ""
+        raise MicaError(f"{port} is not a serial port", todo=hint)
     if not mode_ok:
         raise MicaError(f"no permission for {port}", todo=_permission_hint(path))
     holder = _holder(path)
