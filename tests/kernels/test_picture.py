@@ -196,7 +196,7 @@ def test_one_list_of_formats() -> None:
     }
     board: dict[str, object] = {}
     source = (ROOT / "firmware" / "mica" / "pictures.py").read_text()
-    (line,) = re.findall(r"^FORMATS = \(.*\)", source, re.M)
+    (line,) = re.findall(r"^FORMATS: .* = \(.*\)", source, re.M)
     exec(line, board)
     assert board["FORMATS"] == PICTURE_FORMATS
 

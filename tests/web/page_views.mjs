@@ -65,7 +65,9 @@ for (const [width, colorScheme] of [[1600, 'light'], [390, 'dark'], [1600, 'dark
   await page.locator('#look-file').setInputFiles(join(given, 'hostile.mica'));
   await page.waitForFunction(() => document.querySelector('#report h2')?.textContent.includes('<img'));
   view.hostile = await page.evaluate(() => ({ ran: globalThis.hacked ?? null, images: document.images.length, scripts: document.scripts.length }));
-  view.noServer = (await text('#boards')).includes('mica fit');
+  // The answer to the request for costs comes after the report.
+  await page.waitForFunction(() => document.getElementById('boards').textContent.includes('mica fit'));
+  view.noServer = true;
   const before = page.errors.length;
   await page.locator('#look-file').setInputFiles(join(given, 'damaged.mica'));
   await page.waitForFunction(() => document.getElementById('trouble').textContent);
