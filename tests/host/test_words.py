@@ -159,3 +159,12 @@ def test_what_is_no_sentence_is_left_alone() -> None:
     assert not long_sentence("comment", "x = a + b * c " * 20)
     assert not long_sentence("comment", "\n".join(f"- item {n} of a list" for n in range(40)))
     assert not noun_clause("docstring", "What does a board say?")
+
+
+def test_subjects_of_commits_are_short() -> None:
+    """Since the rule is there; a copy without this history has nothing to look at."""
+    command = ["git", "log", "--format=%h %s", "8260eed..HEAD"]
+    log = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    if log.returncode:
+        pytest.skip("the history does not go back to 8260eed")
+    assert [line for line in log.stdout.splitlines() if len(line.partition(" ")[2]) > 72] == []
