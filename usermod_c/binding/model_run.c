@@ -45,7 +45,7 @@ static mp_obj_t model_finish(mp_obj_t self_in) {
 }
 MP_DEFINE_CONST_FUN_OBJ_1(mp_mica_model_finish_obj, model_finish);
 
-// Whether a step does not run in the engine; such a step is one row, since a function in its place does all of it.
+// True for a step that runs outside of the engine. It counts as one row, since a function in its place does all of it.
 static bool runs_elsewhere(const mp_mica_model_t *self, uint32_t i) {
     return self->instead != NULL && (self->instead[i] != MP_OBJ_NULL || !mica_step_has_kernel(self->engine, i));
 }

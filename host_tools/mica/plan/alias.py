@@ -5,8 +5,8 @@
                                            =>   y = Join(a, b): what makes a and b writes straight into y
     y = Reshape(x)                               was an alias from the start
 
-A part begins on a multiple of 4, as the format requires of every tensor. Whether aliasing pays is not decided here: a
-joined tensor takes all its bytes from the moment its first part is made (`plan.best_plan` tries both).
+A part begins on a multiple of 4, as the format requires of every tensor. Aliasing does not
+always pay, as a joined tensor takes all its bytes from its first part on: `plan.best_plan` tries both.
 """
 
 import math

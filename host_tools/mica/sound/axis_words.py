@@ -1,6 +1,6 @@
 """Front ends of sensors by their words: `features:rows=50,axes=6,rate=100,stats=mean+std+ptp,bands=4`, and how they become tables.
 
-What the words mean is in KEYS; host_tools/docs/sound.md has a table of them, and the same features in numpy.
+KEYS explains the words; host_tools/docs/sound.md has a table of them, and the same features in numpy.
 """
 
 import itertools

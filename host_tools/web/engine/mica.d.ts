@@ -1,4 +1,4 @@
-/** What a call is refused with: one line that says what was found, and often what to do. */
+/** The error of a refused call: one line with the problem, and often the remedy. */
 export class MicaError extends Error {}
 
 /** Numbers of an input. A typed array of the input's own integers is the quantised tensor; all else are real numbers. */
