@@ -11,8 +11,8 @@ m = mica.Model("fan.mica")
 led = Pin(15, Pin.OUT)
 
 # DMA takes the samples while the model runs, until the end of `with`.
-settings = {"threshold": 0.8, "mean": 2, "step": 400, "dead_ms": 300, "ms": 1150}
-with Analog(26, rate=8000) as sensor, listen(m, sensor, **settings) as sounds:
+sensor = Analog(26, rate=8000)
+with sensor, listen(m, sensor, threshold=0.8, mean=2, step=400, dead_ms=300, ms=1150) as sounds:
     for event in sounds:
         print(event.label or event.problem, "at", event.ms, "ms")
         led.toggle()
