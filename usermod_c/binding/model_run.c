@@ -167,7 +167,7 @@ static uint32_t step_index(const mp_mica_model_t *self, mp_obj_t index) {
 }
 
 // call(i, at): in strip i, which begins with step i, the call that row `at` belongs to: its step << 16, plus how many rows of it
-// are left; 0 at the end. What it is to read and write is in place then. 0 begins again.
+// are left; 0 at the end. Its inputs and outputs are in place then. 0 begins again.
 static mp_obj_t model_call(mp_obj_t self_in, mp_obj_t index, mp_obj_t at_in) {
     mp_mica_model_t *self = mp_mica_model_in_place(self_in);
     const uint32_t i = step_index(self, index);

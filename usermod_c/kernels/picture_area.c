@@ -409,7 +409,7 @@ static __attribute__((noinline)) boxes_loop_t *boxes_of(const mica_picture_job_t
     }
 }
 
-// What they are given in every row.
+// The arguments of the box loops, the same in every row.
 static mica_picture_boxes_t boxes_args(const mica_picture_job_t *j, const boxes_t *b) {
     const form_t *f = &j->form;
     const bool blue_first = j->kind == TRIPLES && f->first != 0;

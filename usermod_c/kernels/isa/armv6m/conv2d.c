@@ -1,5 +1,5 @@
 // 2-D convolution on a Cortex-M0+: the patches of a tile of pixels become a stream (gemm.S), then all channels run over it.
-// What the fast kernel does not take (groups, claims without FAST, weights in another order, too little scratch) goes to the
+// All other cases (groups, claims without FAST, weights in another order, too little scratch) go to the
 // reference. Bytes of scratch: 8 for each element of a patch and group of four pixels, and a few patches.
 #include "kernels.h"
 #ifndef MICA_WITHOUT_CONV2D_S8

@@ -1,6 +1,6 @@
 // 2-D convolution with MVE: the patches of a tile of pixels become a stream of interleaved pairs (gemm.S), then all channels run over
-// it, four at a time, whose weights are read as they are stored. What the fast kernel does not take (groups, claims without FAST,
-// fewer than four channels, too little scratch) goes to armv7em. Bytes of scratch, a patch being its elements filled up to
+// it, four at a time, whose weights are read as they are stored. All other cases (groups, claims without FAST,
+// fewer than four channels, too little scratch) go to armv7em. Bytes of scratch, a patch being its elements filled up to
 // sixteen: two patches for each pair of pixels, one and 16 where they cannot be copied in blocks, and four for weights as codes.
 #include "kernels.h"
 #ifndef MICA_WITHOUT_CONV2D_S8

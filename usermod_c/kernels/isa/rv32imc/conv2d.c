@@ -1,7 +1,7 @@
 // 2-D convolution on RV32IM: patches of a tile of pixels become a stream, four pixels word by word (gemm.S). Then all
-// channels run over it, four at a time; weights are packed once for the tile. What the fast kernel does not take (groups,
+// channels run over it, four at a time; weights are packed once for the tile. All other cases (groups,
 // claims without FAST, shifts of 1, weights in another order, fewer than four channels or pixels, too little scratch)
-// goes to c32. Bytes of scratch: 8 for each element of a patch and 64, 4 for each element and group of four pixels, and
+// go to c32. Bytes of scratch: 8 for each element of a patch and 64, 4 for each element and group of four pixels, and
 // one patch where they cannot be read from where they lie.
 #include "kernels.h"
 #ifndef MICA_WITHOUT_CONV2D_S8
