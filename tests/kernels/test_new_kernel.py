@@ -72,7 +72,8 @@ def _generated() -> set[str]:
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    return {*module.FILES, *module.PARTS}
+    # The specification has a table of fields, which a kernel does not change, and no list of kernels.
+    return {*module.FILES, *module.PARTS} - {"host_tools/mica/format/SPEC.md"}
 
 
 def _run(*command: str | Path, cwd: Path) -> str:
