@@ -1,13 +1,18 @@
-"""Boards: one folder each, described by its board.toml. Those under boards/ have names; any other has its path."""
+"""Boards: one folder each, described by its board.toml. Those under boards/ have names; any other has its path.
+
+Boards that keep stock MicroPython have no folder, but a line in boards/stock.toml.
+"""
 
 import os
 import tomllib
 from collections.abc import Mapping
-from dataclasses import MISSING, dataclass, field, fields
+from dataclasses import MISSING, dataclass, field, fields, replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
-from mica.boards.ports import PORTS, Port
+from mica.boards.isa import isas, natives
+from mica.boards.ports import PORTS, STOCK, Port
 from mica.errors import MicaError, did_you_mean
 from mica.format.schema import SCRATCH_LIMIT
 from mica.resources import data_dir
@@ -66,6 +71,9 @@ class BoardSpec:
     storage: int = 0
     network: bool = False  # it has sockets, as a board of a fleet needs
     submodules: tuple[str, ...] = ()  # of MicroPython's git repository, that its source package lacks
+    native: str = ""  # architecture of native modules that stock MicroPython loads here, as mpy_ld.py calls it
+    heap: int = 0  # free at the prompt, where that is known of stock MicroPython
+    module: int = 0  # RAM that mica takes as a native module, with its runtime
     romfs: Romfs | None = None
     uf2: Uf2 | None = None
     emulator: Emulator | None = None
@@ -81,7 +89,7 @@ class BoardSpec:
         return self.name if self.flasher == "none" else f"{self.name}@emu"
 
 
-_SIZES = {"ram", "arena", "scratch", "flash", "storage", "size"}
+_SIZES = {"ram", "arena", "scratch", "heap", "flash", "storage", "size"}
 _TABLES: dict[str, type] = {"romfs": Romfs, "uf2": Uf2, "emulator": Emulator, "esptool": Esptool}
 
 
@@ -134,16 +142,27 @@ def _fill(cls: type, table: Mapping[str, Any], where: str, **given: Any) -> Any:
     return cls(**values)
 
 
-def read_board(folder: Path) -> BoardSpec:
-    """Read folder/board.toml. Raises MicaError, naming file and key, when it is not as it should be."""
-    path = folder / "board.toml"
+def _read(path: Path) -> dict[str, Any]:
+    """A TOML file. With `like`, the keys of that board of mica's stand for those it leaves out, all but its emulator."""
     try:
         table = tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise MicaError(f"{path} is missing") from None
     except (OSError, ValueError) as error:  # of TOML, too
         raise MicaError(f"{path}: {error}") from None
-    board: BoardSpec = _fill(BoardSpec, table, str(path), folder=folder)
+    like = table.pop("like", None)
+    if like is None:
+        return table
+    if like not in board_names() or like == path.parent.name:
+        raise MicaError(f"{path}: like is {like!r}", todo=f"known are {', '.join(board_names())}")
+    base = _read(data_dir("boards") / like / "board.toml")
+    return {**{key: value for key, value in base.items() if key != "emulator"}, **table}
+
+
+def read_board(folder: Path) -> BoardSpec:
+    """Read folder/board.toml. Raises MicaError, naming file and key, when it is not as it should be."""
+    path = folder / "board.toml"
+    board: BoardSpec = _fill(BoardSpec, _read(path), str(path), folder=folder)
     if board.name != folder.name:
         raise MicaError(f"{path}: name is {board.name!r}, but the folder is {folder.name!r}")
     if board.flasher != "none" and not (board.flash and getattr(board, board.flasher)):
@@ -156,6 +175,58 @@ def read_board(folder: Path) -> BoardSpec:
 def board_names() -> list[str]:
     """Names of all boards, without reading them."""
     return sorted(path.parent.name for path in data_dir("boards").glob("*/board.toml"))
+
+
+@cache
+def stock_boards() -> dict[str, BoardSpec]:
+    """The boards of boards/stock.toml, by name, as they are without mica."""
+    path = data_dir("boards") / "stock.toml"
+    given = {"folder": path.parent, "port": STOCK, "isa": "", "arena": 0}
+    return {
+        name: _fill(BoardSpec, {"native": "armv7emsp", **table}, f"{path}: {name}", name=name, **given)
+        for name, table in _read(path).items()
+    }
+
+
+def native_of(board: BoardSpec) -> str:
+    """The architecture of native modules that stock MicroPython loads on a board; "" for none."""
+    isa = isas().get(board.isa)
+    return board.native or (isa.loads or next((n.name for n in isa.native), "") if isa else "")
+
+
+NATIVE_ARENA = 16 * 1024  # the static arena of a native module
+RUNTIME = 40 * 1024  # bytes of RAM that the runtime's bytecode takes, where it is not frozen
+
+
+def on_stock(board: BoardSpec, heap: int, module: int | None = None) -> BoardSpec:
+    """A board on stock MicroPython, which has `heap` bytes free (0: not known), with mica as a native module of `module` bytes.
+
+    None: the module has all kernels. Raises MicaError where there is no module for the board.
+    """
+    native = natives().get(native_of(board))
+    if native is None:
+        raise MicaError(f"{board.name}: mica has no native module for it", todo=f"there are {', '.join(natives())}")
+    taken = (native.ram if module is None else module) + RUNTIME
+    left = max(heap - taken, 1) if heap else 0
+    found = replace(board, native=native.name, isa=native.isa, arena=NATIVE_ARENA, heap=left, module=taken)
+    if board.port.stock or board.flasher == "none" or board.romfs is None:
+        return found
+    # The ports' own images of these boards have no ROMFS: all of it is files.
+    return replace(found, romfs=None, storage=board.storage + board.romfs.size)
+
+
+KEPT = 32 * 1024  # bytes of RAM that MicroPython keeps for itself on a Pico
+
+
+def chip(core: str, ram: int, clock: int = 0) -> BoardSpec:
+    """A chip that has no folder, with mica in its firmware. core: an entry of cost/table.json, such as m7."""
+    known = {isa.cost: (isa.name, core) for isa in isas().values() if isa.cost}
+    known |= {cost: (isa.name, name) for isa in isas().values() for name, cost in isa.cost_of.items()}
+    if core not in known:
+        raise MicaError(f"--core {core}: no core is called so", todo=f"known are {', '.join(sorted(known))}")
+    isa, name = known[core]
+    heap = max(ram - KEPT - NATIVE_ARENA, 1)
+    return BoardSpec(Path(), core, "", Port(""), "", name, isa, ram, NATIVE_ARENA, clock=clock, heap=heap)
 
 
 def all_boards() -> list[BoardSpec]:
@@ -184,14 +255,17 @@ def emulated_board(target: str) -> BoardSpec | None:
 
 
 def load_board(name: str) -> BoardSpec:
-    """The board called `name`, or whose emulation is, or of the folder `name` where it has a slash.
+    """The board called `name`, or whose emulation is, or of boards/stock.toml, or of the folder `name` where it has a slash.
 
     The error for an unknown name lists the known.
     """
-    names = board_names()
+    stock = stock_boards()
+    names = sorted([*board_names(), *stock])
     real = name.removesuffix("@emu")
     if _is_path(real):
         board = _own_board(Path(real), names)
+    elif real in stock:
+        board = on_stock(stock[real], stock[real].heap)
     elif real in names:
         board = read_board(data_dir("boards") / real)
     else:

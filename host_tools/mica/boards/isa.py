@@ -32,6 +32,7 @@ class Native:
     own: tuple[str, ...] = ()
     whole: bool = False
     small: tuple[str, ...] = ()
+    ram: int = 0  # bytes that a module with all kernels takes at most; 0: never measured
 
 
 @dataclass(frozen=True)
@@ -61,6 +62,7 @@ class Isa:
     packages: str = ""  # of apt, that have them
     cost: str = ""  # the core's entry in cost/table.json; "" where none was measured
     cost_of: Mapping[str, str] = field(default_factory=dict)  # the same for cores that have another, by their names
+    loads: str = ""  # the native module that stock MicroPython loads on such a core, where that of another's kernels is
     native: tuple[Native, ...] = ()
     bench: tuple[Bench, ...] = ()
 
@@ -99,3 +101,9 @@ def toolchain(name: str) -> Isa:
     known = isas()
     family = [isa for isa in known.values() if isa.prefix and isa.name[:4] == name[:4]]
     return known.get(name) or (family or [known[REFERENCE]])[0]
+
+
+def natives() -> dict[str, Native]:
+    """The architectures of native modules, by name, the shortest names first."""
+    found = [native for isa in isas().values() for native in isa.native]
+    return {native.name: native for native in sorted(found, key=lambda n: (len(n.name), n.name))}

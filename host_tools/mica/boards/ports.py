@@ -12,6 +12,7 @@ class Port:
     program: bool = False  # its boards are a program of this computer, at a terminal: without a serial port
     virtual_pico: bool = False  # its emulated boards are the virtual Pico: their flash stays, and they count cycles
     heap_is_rest: bool = False  # all RAM that MicroPython and the arena leave is heap
+    stock: bool = False  # its boards keep their MicroPython, into which mica comes as a native module: it builds no firmware
 
 
 PORTS = {
@@ -23,3 +24,6 @@ PORTS = {
         Port("esp32", flasher="esptool"),
     )
 }
+
+# Of the boards of boards/stock.toml, whichever port of MicroPython they have.
+STOCK = Port("stock", stock=True)

@@ -1,9 +1,9 @@
-"""mica boards: the boards that mica knows, real and emulated."""
+"""mica boards: the boards that mica knows, by the way mica gets onto them."""
 
 import argparse
 from typing import Any
 
-from mica.boards import BoardSpec, all_boards
+from mica.boards import BoardSpec, all_boards, native_of, stock_boards
 from mica.cli import text
 
 JSON_KEYS = "boards[]"
@@ -14,26 +14,40 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    boards = all_boards()
+    boards = [*all_boards(), *stock_boards().values()]
     if args.json:
         text.emit_json({"boards": [facts(board) for board in boards]})
         return 0
-    rows = [
-        (
-            board.name,
-            board.core,
-            _size(board.ram),
-            _size(board.flash),
-            _size(board.arena),
-            _size(board.romfs.size if board.romfs else 0),
-            board.target if board.emulator else "-",
-            board.description,
-        )
-        for board in boards
-    ]
-    head = ("board", "core", "RAM", "flash", "arena", "ROMFS", "emulated", "what it is")
-    print(text.table(head, rows, "  rrrr"))
+    for k, (way, what) in enumerate(WAYS.items()):
+        print("\n" * (k > 0) + what)
+        rows = [_row(board) for board in boards if way_of(board) == way]
+        print(text.table(("board", "core", "RAM", _HEAPS[way], "flash", "ROMFS", "module", "emulated", "what it is"), rows, "  rrrr"))
     return 0
+
+
+# How mica gets onto a board, by the word for it in --json.
+WAYS = {
+    "firmware": "Firmware image: mica build, mica flash. A board that is not emulated was never run.",
+    "native": "Stock MicroPython stays: mica natmod --arch MODULE --package DIR. None of these was ever run.",
+    "emulated": "Emulated on this computer: --on BOARD.",
+}
+_HEAPS = {"firmware": "arena", "native": "heap", "emulated": "arena"}
+
+
+def way_of(board: BoardSpec) -> str:
+    """The key of WAYS."""
+    return "native" if board.port.stock else "emulated" if board.flasher == "none" else "firmware"
+
+
+def _row(board: BoardSpec) -> tuple[str, ...]:
+    return (
+        board.name,
+        board.core,
+        *(_size(n) for n in (board.ram, board.arena or board.heap, board.flash, board.romfs.size if board.romfs else 0)),
+        native_of(board) or "-",
+        board.target if board.emulator else "-",
+        board.description,
+    )
 
 
 def facts(board: BoardSpec) -> dict[str, Any]:
@@ -42,8 +56,10 @@ def facts(board: BoardSpec) -> dict[str, Any]:
     keys = ("name", "description", "mcu", "core", "isa", "ram", "arena", "flasher")
     return {
         **{key: getattr(board, key) for key in keys},
-        **{key: getattr(board, key) or None for key in ("clock", "flash", "storage")},
+        **{key: getattr(board, key) or None for key in ("clock", "flash", "storage", "heap")},
         "port": board.port.name,
+        "way": way_of(board),
+        "module": native_of(board) or None,
         "romfs": romfs,
         "emulated": board.emulator is not None,
         "target": board.target if board.emulator else None,

@@ -1,7 +1,8 @@
 """mica fit: RAM, flash and time of a model on a board, before anything is flashed.
 
 MODEL is a .mica file, or an .onnx or .tflite file, which is quantised as by `mica pack` with the same options. Exit code 0: it
-fits; 2: it does not. Times are predicted from steps that were measured in an emulator; waiting for flash comes on top.
+fits; 2: it does not. Times are predicted from steps that were measured in an emulator; waiting for flash comes on top. A chip that
+has no folder is --core m7 --mhz 600 --ram 512K: --ram is all of its RAM then.
 """
 
 from __future__ import annotations
@@ -11,11 +12,11 @@ import dataclasses
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from mica.boards import BoardSpec, load_board
+from mica.boards import BoardSpec, chip, load_board, on_stock, parse_size, stock_boards
 from mica.cli import model_options, target, text
 from mica.cost.prediction import Prediction, predict
 from mica.cost.table import Table
-from mica.errors import Unsupported
+from mica.errors import MicaError, Unsupported
 from mica.format.codec import FormatError, ModelFile, decode
 from mica.printable import three_digits
 
@@ -30,13 +31,22 @@ JSON_KEYS = (
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", metavar="MODEL", help="a .mica, .onnx or .tflite file")
-    parser.add_argument("--board", metavar="B", required=True, help="a board of `mica boards`, or its folder")
+    parser.add_argument("--board", metavar="B", help="a board of `mica boards`, or its folder")
+    parser.add_argument("--core", metavar="C", help="in the place of --board, a chip's core: m0plus, m3, m4, m7, m33, rv32")
+    parser.add_argument("--mhz", metavar="N", type=float, default=0, help="clock of --core")
+    parser.add_argument(
+        "--native",
+        metavar="BYTES",
+        nargs="?",
+        const="",
+        help="mica is a native module on stock MicroPython, of so many bytes of RAM (as mica natmod --for prints; default: with all kernels)",
+    )
     parser.add_argument("--layers", action="store_true", help="what every layer will take")
     model_options.add_arguments(parser, board=False)
 
 
 def run(args: argparse.Namespace) -> int:
-    board = load_board(args.board)
+    board = _board(args)
     try:
         model, data, proposed = _model(args, board)
     except Unsupported as e:
@@ -48,6 +58,25 @@ def run(args: argparse.Namespace) -> int:
         args, {"file": args.model, **dataclasses.asdict(prediction)}, report(args.model, prediction, board, args.layers)
     )
     return 0 if prediction.fits else Unsupported.exit_code
+
+
+def _board(args: argparse.Namespace) -> BoardSpec:
+    """The board of --board, or the chip of --core; with --native as stock MicroPython leaves it."""
+    if (args.board is None) == (args.core is None):
+        raise MicaError("fit: give either --board B or --core C", todo="mica boards lists boards")
+    if args.core:
+        if args.ram is None or args.mhz < 0:
+            raise MicaError("--core: how much RAM has the chip?", todo="such as --core m7 --mhz 600 --ram 512K")
+        board = chip(args.core, parse_size(args.ram, "--ram"), int(args.mhz * 1e6))
+        args.ram = None
+    else:
+        board = load_board(args.board)
+    if args.native is None:
+        return board
+    module = parse_size(args.native, "--native") if args.native else None
+    bare = stock_boards().get(board.name, board)
+    free, _ = Table.read().heap(bare)
+    return on_stock(bare, free + bare.arena if free else 0, module)
 
 
 def _model(args: argparse.Namespace, board: BoardSpec) -> tuple[ModelFile, bytes, Proposal | None]:

@@ -46,6 +46,11 @@ def run(args: argparse.Namespace) -> int:
     from mica.flash.writer import FlashCallbacks
 
     board = load_board(args.board.removesuffix("@emu"))
+    if board.port.stock:
+        raise Unsupported(
+            f"{board.name} keeps its MicroPython",
+            todo=f"there is nothing to flash: mica natmod --arch {board.native} --package DIR",
+        )
     if board.flasher == "none" or args.board.endswith("@emu"):
         raise Unsupported(
             f"{args.board} is emulated, and runs what mica builds",

@@ -35,6 +35,12 @@ def predict(model: ModelFile, data: bytes, board: BoardSpec, table: Table) -> Pr
     copied = _flash(p, data, board)
     scratch = _ram(p, model, data, board, table, copied)
     _time(p, model, board, table, scratch)
+    if board.module:
+        p.notes.append(
+            f"RAM: mica is a native module on stock MicroPython here; module and runtime take {board.module:,} bytes of its heap"
+        )
+    if board.emulator is None and board.port.name:
+        p.notes.append(f"{board.name} was never run, on a desk or in an emulator")
     p.fits = not p.reasons
     return p
 
@@ -52,7 +58,9 @@ def _flash(p: Prediction, data: bytes, board: BoardSpec) -> bool:
     }
     if image <= window:
         p.flash["place"] = "romfs"
-        if len(romfs.half_image({"model.mica": data})) > push_room:
+        if board.port.stock:
+            p.notes.append("flash: mpremote romfs deploy puts it into the ROMFS; mica push makes a file, which is copied into RAM")
+        elif len(romfs.half_image({"model.mica": data})) > push_room:
             p.notes.append(
                 f"flash: it takes more than half of the ROMFS ({push_room:,} bytes): mica flash --with puts it there, mica push cannot"
             )

@@ -81,9 +81,11 @@ class Table:
     def heap(self, board: BoardSpec) -> tuple[int | None, bool]:
         """Bytes of heap that are free at the prompt, and whether they were measured on this board.
 
-        A board of the same port that was measured lends what MicroPython keeps for itself. None where there is neither.
+        A board whose heap its facts name has that. A board of the same port that was measured lends what MicroPython keeps for itself. None where there is neither.
         """
         boards = self.content["boards"]
+        if board.heap:
+            return board.heap, False
         if board.name in boards:
             return int(boards[board.name]["free_heap"]), True
         for facts in boards.values():

@@ -18,7 +18,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from mica.boards.isa import Native, isas
+from mica.boards.isa import Native, natives
 from mica.errors import MicaError
 from mica.kernels import PARTS
 from mica.resources import data_dir
@@ -32,7 +32,7 @@ ARM = "arm-none-eabi-"
 WINDOWED = "xtensawin-"  # its compiler is put together here, see xtensa_cc.py
 
 # By the name that MicroPython's mpy_ld.py has for them.
-ARCHS = {n.name: n for n in sorted((n for i in isas().values() for n in i.native), key=lambda n: (len(n.name), n.name))}
+ARCHS = natives()
 
 # Member of libgcc -> the file of usermod_c/natmod in its place.
 _OWN = {"divsf3.o": "fdiv.c", "_floatdisf.o": "l2f.c"}
