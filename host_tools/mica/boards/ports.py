@@ -12,7 +12,9 @@ class Port:
     program: bool = False  # its boards are a program of this computer, at a terminal: without a serial port
     virtual_pico: bool = False  # its emulated boards are the virtual Pico: their flash stays, and they count cycles
     heap_is_rest: bool = False  # all RAM that MicroPython and the arena leave is heap
-    stock: bool = False  # its boards keep their MicroPython, into which mica comes as a native module: it builds no firmware
+    stock: bool = (
+        False  # its boards keep their MicroPython, into which mica comes as a native module: it builds no firmware
+    )
 
 
 PORTS = {

@@ -21,7 +21,13 @@ def run(args: argparse.Namespace) -> int:
     for k, (way, what) in enumerate(WAYS.items()):
         print("\n" * (k > 0) + what)
         rows = [_row(board) for board in boards if way_of(board) == way]
-        print(text.table(("board", "core", "RAM", _HEAPS[way], "flash", "ROMFS", "module", "emulated", "what it is"), rows, "  rrrr"))
+        print(
+            text.table(
+                ("board", "core", "RAM", _HEAPS[way], "flash", "ROMFS", "module", "emulated", "what it is"),
+                rows,
+                "  rrrr",
+            )
+        )
     return 0
 
 
@@ -43,7 +49,10 @@ def _row(board: BoardSpec) -> tuple[str, ...]:
     return (
         board.name,
         board.core,
-        *(_size(n) for n in (board.ram, board.arena or board.heap, board.flash, board.romfs.size if board.romfs else 0)),
+        *(
+            _size(n)
+            for n in (board.ram, board.arena or board.heap, board.flash, board.romfs.size if board.romfs else 0)
+        ),
         native_of(board) or "-",
         board.target if board.emulator else "-",
         board.description,

@@ -12,9 +12,10 @@ from mica.boards import BoardSpec, all_boards, load_board
 from mica.cli import text
 from mica.cli.say import say
 from mica.errors import MicaError, Unsupported
-from mica.images import romfs
+from mica.images import romfs, uf2
 from mica.link.emulated import start_emulator
 from mica.link.sensors import Sensors
+from mica.link.virtual_pico import default_flash
 from mica.listen import sensor_files
 from mica.toolchain.build import build
 
@@ -22,7 +23,12 @@ JSON_KEYS = "board, port, pid"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("board", metavar="B", help="an emulated board (see mica boards), or its folder")
+    parser.add_argument("board", metavar="B", nargs="?", help="an emulated board (see mica boards), or its folder")
+    parser.add_argument(
+        "--image",
+        metavar="FILE",
+        help="run this firmware in the place of mica's, such as stock MicroPython's .uf2 for a Pico; its flash is kept apart",
+    )
     parser.add_argument("--rom", metavar="FOLDER", help="put the files of this folder into the board's ROMFS, as /rom")
     parser.add_argument(
         "--socket", metavar="PORT", type=int, help="serve on this TCP port of this computer (0: any free one)"
@@ -45,18 +51,30 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    board = _emulated(args.board)
+    image = Path(args.image) if args.image else None
+    board = _emulated(args.board) if args.board else _board_of(image)
     if args.socket is not None and not 0 <= args.socket < 1 << 16:
         raise MicaError(f"--socket {args.socket}: expected a TCP port, 0 to 65535")
     rom = None
+    flash: bool | Path = True
+    if image is not None:
+        if args.rom is not None:
+            raise MicaError(
+                "--rom: only mica knows where its own firmware has a ROMFS", todo="leave out --image, or --rom"
+            )
+        if board.uf2:
+            uf2.check_family(uf2.parse(_read(image), str(image)), board.uf2.family, board.name, str(image))
+            flash = default_flash(f"{image.stem}@emu")
     if args.rom is not None:
         size = board.romfs.size if board.romfs else 0
         rom = romfs.build(romfs.read_folder(Path(args.rom)), size=size)
     given = ((bus, getattr(args, bus)) for bus in sensor_files.READERS)
     wired = Sensors({bus: sensor_files.READERS[bus](words) for bus, words in given if words is not None})
     parent = os.getppid()
-    image = build(board, progress=say).image
-    with start_emulator(board, image, rom=rom, tcp=args.socket, sensors=wired, progress=say) as emulator:
+    image = image or build(board, progress=say).image
+    with start_emulator(
+        board, image, rom=rom, tcp=args.socket, keep_flash=flash, sensors=wired, progress=say
+    ) as emulator:
         if args.json:
             text.emit_json({"board": board.name, "port": emulator.port, "pid": emulator.pid})
         else:
@@ -73,6 +91,28 @@ def run(args: argparse.Namespace) -> int:
             time.sleep(0.2)
     say(f"{board.name} has ended{': ' if emulator.last_words else ''}{emulator.last_words}")
     return 0
+
+
+def _read(image: Path) -> bytes:
+    try:
+        return image.read_bytes()
+    except OSError as error:
+        raise MicaError(f"{image}: {error.strerror}") from None
+
+
+def _board_of(image: Path | None) -> BoardSpec:
+    """The emulated board that a UF2 file is for, by its chip."""
+    boards = [b for b in all_boards() if b.emulator and b.uf2]
+    if image is None:
+        raise MicaError("which board? mica emu B, or mica emu --image FILE.uf2", todo="mica boards lists them")
+    families = {block.family for block in uf2.parse(_read(image), str(image))}
+    found = next((b for b in boards if b.uf2 and b.uf2.family in families), None)
+    if found is None:
+        chips = (
+            ", ".join(sorted(uf2.FAMILIES.get(f, hex(f)) for f in families if f is not None)) or "no chip in particular"
+        )
+        raise Unsupported(f"{image}: is for {chips}", todo=f"emulated are {', '.join(b.target for b in boards)}")
+    return found
 
 
 def _emulated(name: str) -> BoardSpec:

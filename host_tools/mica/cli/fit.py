@@ -32,7 +32,9 @@ JSON_KEYS = (
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", metavar="MODEL", help="a .mica, .onnx or .tflite file")
     parser.add_argument("--board", metavar="B", help="a board of `mica boards`, or its folder")
-    parser.add_argument("--core", metavar="C", help="in the place of --board, a chip's core: m0plus, m3, m4, m7, m33, rv32")
+    parser.add_argument(
+        "--core", metavar="C", help="in the place of --board, a chip's core: m0plus, m3, m4, m7, m33, rv32"
+    )
     parser.add_argument("--mhz", metavar="N", type=float, default=0, help="clock of --core")
     parser.add_argument(
         "--native",

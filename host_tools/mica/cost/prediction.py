@@ -59,7 +59,9 @@ def _flash(p: Prediction, data: bytes, board: BoardSpec) -> bool:
     if image <= window:
         p.flash["place"] = "romfs"
         if board.port.stock:
-            p.notes.append("flash: mpremote romfs deploy puts it into the ROMFS; mica push makes a file, which is copied into RAM")
+            p.notes.append(
+                "flash: mpremote romfs deploy puts it into the ROMFS; mica push makes a file, which is copied into RAM"
+            )
         elif len(romfs.half_image({"model.mica": data})) > push_room:
             p.notes.append(
                 f"flash: it takes more than half of the ROMFS ({push_room:,} bytes): mica flash --with puts it there, mica push cannot"

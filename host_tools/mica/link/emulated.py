@@ -22,13 +22,17 @@ def start_emulator(
     icount: bool = False,
     rom: bytes | None = None,
     tcp: int | None = None,
-    keep_flash: bool = True,
+    keep_flash: bool | Path = True,
     sensors: Sensors | None = None,
     progress: Progress = quiet,
 ) -> Emulator:
-    """Start the emulator that the board's port has; the arguments are those of Emulator and VirtualPico."""
+    """Start the emulator that the board's port has; the arguments are those of Emulator and VirtualPico. keep_flash: the file, too."""
     if board.port.virtual_pico:
-        return VirtualPico(board, image, rom=rom, tcp=tcp, keep_flash=keep_flash, sensors=sensors, progress=progress)
+        file = keep_flash if isinstance(keep_flash, Path) else None
+        keep = bool(keep_flash)
+        return VirtualPico(
+            board, image, rom=rom, tcp=tcp, flash=file, keep_flash=keep, sensors=sensors, progress=progress
+        )
     if sensors is not None and sensors.wired:
         raise MicaError(f"{board.name} has no sensors", todo="the virtual Pico has: RPI_PICO@emu")
     return Emulator(board, image, icount=icount, rom=rom, tcp=tcp)

@@ -39,7 +39,7 @@ def _mica_probe():
         say("romfs", len(memoryview(vfs.rom_ioctl(2, 0))))
     except (ImportError, AttributeError, OSError, TypeError):
         pass
-    for folder in ("/rom", "/"):
+    for folder in ("/rom", os.getcwd()):
         try:
             for entry in os.ilistdir(folder):
                 if entry[0].endswith(".mica"):
