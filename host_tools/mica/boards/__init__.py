@@ -72,8 +72,9 @@ class BoardSpec:
     network: bool = False  # it has sockets, as a board of a fleet needs
     submodules: tuple[str, ...] = ()  # of MicroPython's git repository, that its source package lacks
     native: str = ""  # architecture of native modules that stock MicroPython loads here, as mpy_ld.py calls it
-    heap: int = 0  # free at the prompt, where that is known of stock MicroPython
-    module: int = 0  # RAM that mica takes as a native module, with its runtime
+    stock_heap: int = 0  # that stock MicroPython leaves free at its prompt, where that is known
+    heap: int = 0  # the same with mica; where 0, cost/table.py knows
+    module: int = 0  # RAM that mica takes as a native module, with its runtime and arena
     romfs: Romfs | None = None
     uf2: Uf2 | None = None
     emulator: Emulator | None = None
@@ -89,7 +90,7 @@ class BoardSpec:
         return self.name if self.flasher == "none" else f"{self.name}@emu"
 
 
-_SIZES = {"ram", "arena", "scratch", "heap", "flash", "storage", "size"}
+_SIZES = {"ram", "arena", "scratch", "stock_heap", "flash", "storage", "size"}
 _TABLES: dict[str, type] = {"romfs": Romfs, "uf2": Uf2, "emulator": Emulator, "esptool": Esptool}
 
 
@@ -194,8 +195,8 @@ def native_of(board: BoardSpec) -> str:
     return board.native or (isa.loads or next((n.name for n in isa.native), "") if isa else "")
 
 
-NATIVE_ARENA = 16 * 1024  # the static arena of a native module
-RUNTIME = 40 * 1024  # bytes of RAM that the runtime's bytecode takes, where it is not frozen
+NATIVE_ARENA = 16 * 1024  # of a native module, which takes it from the heap
+RUNTIME = 8 * 1024  # bytes of RAM that the runtime's bytecode takes, where it is not frozen
 
 
 def on_stock(board: BoardSpec, heap: int, module: int | None = None) -> BoardSpec:
@@ -206,8 +207,8 @@ def on_stock(board: BoardSpec, heap: int, module: int | None = None) -> BoardSpe
     native = natives().get(native_of(board))
     if native is None:
         raise MicaError(f"{board.name}: mica has no native module for it", todo=f"there are {', '.join(natives())}")
-    taken = (native.ram if module is None else module) + RUNTIME
-    left = max(heap - taken, 1) if heap else 0
+    taken = (native.ram if module is None else module) + RUNTIME + NATIVE_ARENA
+    left = max(heap - taken, 1) if heap and (native.ram or module is not None) else 0
     found = replace(board, native=native.name, isa=native.isa, arena=NATIVE_ARENA, heap=left, module=taken)
     if board.port.stock or board.flasher == "none" or board.romfs is None:
         return found
@@ -265,7 +266,7 @@ def load_board(name: str) -> BoardSpec:
     if _is_path(real):
         board = _own_board(Path(real), names)
     elif real in stock:
-        board = on_stock(stock[real], stock[real].heap)
+        board = on_stock(stock[real], stock[real].stock_heap)
     elif real in names:
         board = read_board(data_dir("boards") / real)
     else:

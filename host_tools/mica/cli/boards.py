@@ -51,7 +51,7 @@ def _row(board: BoardSpec) -> tuple[str, ...]:
         board.core,
         *(
             _size(n)
-            for n in (board.ram, board.arena or board.heap, board.flash, board.romfs.size if board.romfs else 0)
+            for n in (board.ram, board.arena or board.stock_heap, board.flash, board.romfs.size if board.romfs else 0)
         ),
         native_of(board) or "-",
         board.target if board.emulator else "-",
@@ -65,7 +65,7 @@ def facts(board: BoardSpec) -> dict[str, Any]:
     keys = ("name", "description", "mcu", "core", "isa", "ram", "arena", "flasher")
     return {
         **{key: getattr(board, key) for key in keys},
-        **{key: getattr(board, key) or None for key in ("clock", "flash", "storage", "heap")},
+        **{key: getattr(board, key) or None for key in ("clock", "flash", "storage", "stock_heap")},
         "port": board.port.name,
         "way": way_of(board),
         "module": native_of(board) or None,

@@ -78,7 +78,7 @@ def _board(args: argparse.Namespace) -> BoardSpec:
     module = parse_size(args.native, "--native") if args.native else None
     bare = stock_boards().get(board.name, board)
     free, _ = Table.read().heap(bare)
-    return on_stock(bare, free + bare.arena if free else 0, module)
+    return on_stock(bare, bare.stock_heap or (free + bare.arena if free else 0), module)
 
 
 def _model(args: argparse.Namespace, board: BoardSpec) -> tuple[ModelFile, bytes, Proposal | None]:

@@ -37,7 +37,7 @@ def predict(model: ModelFile, data: bytes, board: BoardSpec, table: Table) -> Pr
     _time(p, model, board, table, scratch)
     if board.module:
         p.notes.append(
-            f"RAM: mica is a native module on stock MicroPython here; module and runtime take {board.module:,} bytes of its heap"
+            f"RAM: mica is a native module on stock MicroPython here; module, runtime and arena take {board.module:,} bytes of its heap"
         )
     if board.emulator is None and board.port.name:
         p.notes.append(f"{board.name} was never run, on a desk or in an emulator")

@@ -1,0 +1,7 @@
+# With a ROMFS partition for models.
+set(PICO_BOARD "arduino_nano_rp2040_connect")
+set(PICO_PLATFORM "rp2040")
+include(${MICA_PORT_DIR}/board.cmake)
+
+# As RPI_PICO: the kernels' inner loops run from RAM.
+set(MICA_HOT_SECTION .time_critical.mica)

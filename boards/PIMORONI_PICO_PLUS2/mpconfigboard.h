@@ -1,0 +1,3 @@
+#define MICROPY_HW_BOARD_NAME "Pimoroni Pico Plus 2"
+#define MICROPY_HW_ENABLE_PSRAM (1)
+#define MICROPY_HW_PSRAM_CS_PIN (47)
