@@ -5,22 +5,23 @@
     scripts/matrix --check --part           compare the cells whose tests ran, as after scripts/test
 
 A test marked @pytest.mark.matrix(column, ...) fills the cells of its board. A cell is `yes` when all its tests passed,
-`NO` when one failed, `not run` when none ran, which a skipped test did not.
+`NO` when one failed, `not run` when none ran, which a skipped test did not. A line below names boards without another cell.
 """
 
 import argparse
 import json
 import os
 import sys
+import textwrap
 from pathlib import Path
 
-from mica.boards import BoardSpec, all_boards
+from mica.boards import BoardSpec, all_boards, stock_boards
 
 README = Path(__file__).resolve().parent.parent / "README.md"
 RESULTS = Path(os.environ["MICA_CACHE"]) / "matrix.jsonl" if "MICA_CACHE" in os.environ else None
 BEGIN = "<!-- the table of boards: written by scripts/matrix -->\n"
 END = "<!-- end of the table of boards -->\n"
-COLUMNS = ("image builds", "boots", "kernels equal", "models equal", "mpremote")
+COLUMNS = ("image builds", "boots", "native module", "equal bytes")
 YES, NO, NOT_RUN = "yes", "NO", "not run"
 
 
@@ -36,7 +37,7 @@ def main() -> int:
     found = cells(RESULTS.read_text(encoding="utf-8"))
     if args.part:
         found = noted(text) | {key: cell for key, cell in found.items() if cell != NOT_RUN}
-    new = replaced(text, table(all_boards(), found))
+    new = replaced(text, table([*all_boards(), *stock_boards().values()], found))
     if new == text:
         return 0
     if args.check:
@@ -59,7 +60,7 @@ def cells(lines: str) -> dict[tuple[str, str], str]:
 
 def noted(readme: str) -> dict[tuple[str, str], str]:
     """The cells that the README has."""
-    lines = readme.partition(BEGIN)[2].partition(END)[0].strip().splitlines()[2:]
+    lines = [line for line in readme.partition(BEGIN)[2].partition(END)[0].strip().splitlines() if line[:1] == "|"][2:]
     rows = [[cell.strip(" `") for cell in line.strip("|").split("|")] for line in lines]
     return {(name, column): cell for name, _, *row in rows for column, cell in zip(COLUMNS, row, strict=True)}
 
@@ -74,7 +75,10 @@ def table(boards: list[BoardSpec], found: dict[tuple[str, str], str]) -> str:
     rows = [("board", "core", *COLUMNS), *(("---",) * (2 + len(COLUMNS)),)]
     for board in boards:
         rows.append((f"`{board.name}`", board.core, *(found.get((board.name, c), NOT_RUN) for c in COLUMNS)))
-    return "".join(f"| {' | '.join(row)} |\n" for row in rows)
+    ran = [row for row in rows if set(row[2:]) != {NOT_RUN}]
+    others = ", ".join(row[0] for row in rows if row not in ran)
+    lines = "".join(f"| {' | '.join(row)} |\n" for row in ran)
+    return lines + ("\n" + textwrap.fill(f"Nothing was run of {others}.", 120) + "\n" if others else "")
 
 
 def replaced(readme: str, new: str) -> str:

@@ -20,8 +20,16 @@ QEMU = [
 # Only a board's timer, UART and addresses decide what these tests see: two boards have the MPS2_AN385's, with another core.
 OWN_FILES = [name for name in QEMU if name not in ("MPS2_AN386", "MPS2_AN500")]
 EVERY = ["UNIX", *QEMU, PICO]
-# Built alone, for a real board.
-BUILT = [*EVERY, "RPI_PICO2"] if ALL else EVERY
+# Real boards that differ from another of these in pins and the sizes of flash: built alone, or run a model alone.
+ONLY_BYTES = ["SEEED_XIAO_RP2040@emu"] if ALL else []
+ONLY_BUILT = [
+    "ADAFRUIT_FEATHER_RP2040",
+    "ARDUINO_NANO_RP2040_CONNECT",
+    "PIMORONI_PICO_PLUS2",
+    "RPI_PICO2",
+    "SEEED_XIAO_RP2350",
+]
+BUILT = [*EVERY, *ONLY_BYTES, *ONLY_BUILT] if ALL else EVERY
 
 # On the newest MicroPython that Debian has, too. The binding and the board files are compiled against other headers there: the
 # user module's scripts run on the 64-bit build, and a 32-bit board answers with the digits; with --all a board of every compiler

@@ -5,8 +5,16 @@ if(NOT DEFINED MICA_ARENA_BYTES)
     set(MICA_ARENA_BYTES 16384)
 endif()
 if(NOT DEFINED MICA_ISA)
-    # The folder of kernels/isa/ whose mica_select.h names the kernels for this core.
-    set(MICA_ISA ref)
+    # The folder of kernels/isa/ whose mica_select.h names the kernels for this core: the compiler tells it.
+    separate_arguments(mica_flags UNIX_COMMAND "${CMAKE_C_FLAGS}")
+    execute_process(
+        COMMAND ${CMAKE_C_COMPILER} ${mica_flags} -E -P -x c ${CMAKE_CURRENT_LIST_DIR}/kernels/isa/choose.in
+        OUTPUT_VARIABLE MICA_ISA OUTPUT_STRIP_TRAILING_WHITESPACE
+    )
+    if(NOT EXISTS ${CMAKE_CURRENT_LIST_DIR}/kernels/isa/${MICA_ISA}/mica_select.h)
+        message(WARNING "mica: plain C, because the compiler did not tell the core; set MICA_ISA")
+        set(MICA_ISA ref)
+    endif()
 endif()
 
 # The lists are shared with make and setuptools: one path a line, # begins a comment, include FOLDER is the list of another folder.

@@ -9,8 +9,16 @@ MICA_ARENA_BYTES ?= 16384
 mica_words = $(shell sed -e 's/\#.*//' -e 's/^include  */include:/' $(1))
 mica_listed = $(foreach word,$(call mica_words,$(1)),$(if $(filter include:%,$(word)),$(call mica_listed,$(dir $(1))$(word:include:%=%)/sources.txt),$(dir $(1))$(word)))
 
-# The folder of kernels/isa/ whose mica_select.h names the kernels for this core, and whose sources.txt lists its own.
-MICA_ISA ?= ref
+# The folder of kernels/isa/ whose mica_select.h names the kernels for this core, and whose sources.txt lists its own. By default the
+# compiler tells it. A port's flags are complete at the end of its makefile, so make reads that once more, to ask with them.
+ifndef MICA_ISA
+MICA_ISA := $(lastword $(shell $(MAKE) --no-print-directory -s -f $(firstword $(MAKEFILE_LIST)) $(MAKEOVERRIDES) MICA_ISA=ref \
+    --eval 'mica-isa: ; @$$(CC) $$(CFLAGS) -E -P -x c $(MICA_MOD_DIR)/kernels/isa/choose.in' mica-isa 2>/dev/null))
+ifeq ($(wildcard $(MICA_MOD_DIR)/kernels/isa/$(MICA_ISA)/mica_select.h),)
+$(warning mica: plain C, because the compiler did not tell the core; set MICA_ISA)
+MICA_ISA := ref
+endif
+endif
 MICA_ISA_DIR := kernels/isa/$(MICA_ISA)
 
 # Only the binding has names for MicroPython's string table.

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from targets import ALSO_ON_NEWEST, EVERY, OWN_FILES, QEMU
+from targets import ALSO_ON_NEWEST, EVERY, ONLY_BYTES, OWN_FILES, QEMU
 
 import mica
 from mica.boards import load_board
@@ -35,8 +35,8 @@ def digits_bytes() -> bytes:
     return compile_file(DEMO / "digits.onnx").data
 
 
-@pytest.mark.matrix("boots", "models equal")
-@pytest.mark.parametrize("target", EVERY)
+@pytest.mark.matrix("boots", "equal bytes")
+@pytest.mark.parametrize("target", [*EVERY, *ONLY_BYTES])
 def test_digits_layer_by_layer(digits_bytes: bytes, target: str) -> None:
     check_digits(digits_bytes, target)
 
@@ -160,7 +160,6 @@ class Mpremote:
         return result.stdout
 
 
-@pytest.mark.matrix("mpremote")
 @pytest.mark.parametrize("target", QEMU)
 def test_mpremote(firmware: Firmware, digits_bytes: bytes, tmp_path: Path, target: str) -> None:
     """ls, cp, run, mount, romfs and soft-reset, on files of every byte there is."""

@@ -74,7 +74,8 @@ def test_esp32_configuration_exists(name: str) -> None:
     assert [name for name in names if not (port / name).is_file()] == []
     assert "#define MICROPY_VFS_ROM (1)" in (board.folder / "mpconfigboard.h").read_text(encoding="utf-8")
     spiram = any("spiram" in name for name in names)
-    assert spiram == (board.mcu != "ESP32-C3")  # it has no bus for it
+    assert spiram == (board.core != "RISC-V")  # those have no bus for it
+    assert board.esptool and (f"set(IDF_TARGET {board.esptool.chip})" in text) == (board.mcu != "ESP32")
 
 
 # --- ESP-IDF --------------------------------------------------------------------------------------------
@@ -111,7 +112,15 @@ def nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize(("name", "chip"), list(zip(ESP32, ("esp32", "esp32c3", "esp32s3"), strict=True)))
+@pytest.mark.parametrize(
+    ("name", "chip"),
+    [
+        ("ESP32_GENERIC", "esp32"),
+        ("ESP32_GENERIC_C3", "esp32c3"),
+        ("ESP32_GENERIC_C6", "esp32c6"),
+        ("SEEED_XIAO_ESP32S3", "esp32s3"),
+    ],
+)
 def test_no_idf(nowhere: Path, name: str, chip: str) -> None:
     with pytest.raises(Unsupported) as error:
         builder.build(load_board(name))

@@ -49,7 +49,6 @@ def mpremote(port: str, *arguments: str) -> str:
     return result.stdout
 
 
-@pytest.mark.matrix("mpremote")
 @pytest.mark.parametrize("target", [f"{NAME}@emu"])
 def test_mpremote(pico: VirtualPico, tmp_path: Path, target: str) -> None:
     local = tmp_path / "data.bin"

@@ -19,7 +19,7 @@ from mica.run.host import HostRunner
 PACKED = [make for make in MODELS if make is not pad_model]
 
 
-@pytest.mark.matrix("kernels equal")
+@pytest.mark.matrix("equal bytes")
 @pytest.mark.parametrize("target", EVERY)
 @pytest.mark.parametrize("make", PACKED, ids=lambda m: m.__name__)
 def test_layers_are_equal(make: Callable[[], ModelFile], target: str) -> None:

@@ -28,9 +28,11 @@ from targets import ALL
 from test_usermod import SCRIPTS, models, run  # noqa: F401 - models is a fixture
 
 import mica
-from mica.boards import load_board
+from mica.boards import load_board, on_stock
 from mica.cli import verify
 from mica.cli.main import main
+from mica.cost.prediction import predict
+from mica.cost.table import Table
 from mica.format import codec
 from mica.run import board as run_board
 from mica.toolchain import build, mip_package, native_image, natmod, sources, xtensa_cc
@@ -160,18 +162,20 @@ def test_script_on_newest(native_newest_unix: Link, name: str, models: dict[str,
     assert run_native(native_newest_unix, name, models) == expected_lines(name)
 
 
+@pytest.mark.matrix("native module")
 @pytest.mark.parametrize(
-    ("name", "version"),
+    ("target", "version"),
     [(name, DEFAULT) for name in ARCH if name != "UNIX"] + [("MPS2_AN385", NEWEST)] * ALL,
 )
 def test_emulated(
-    name: str,
+    target: str,
     version: str,
     digits: bytes,
     models: dict[str, bytes],  # noqa: F811
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The digits, byte for byte and layer by layer as on the host; scripts; a soft reset in mid-run; Ctrl-C."""
+    name = target
     with native_board(name, {"model.mica": digits}, version, smaller_module(name, [digits, *(models[m] for m in USED)])) as board:
         take_native(board)
         assert f"MicroPython v{version} ".encode() in board.exec("import sys\nprint(sys.version)")
@@ -201,6 +205,33 @@ def test_emulated(
             assert board.exec("from machine import mem32\nprint(mem32[0xd000013c])") == b"32768\n"
             with pytest.raises(BoardError, match="silent"):
                 board.exec("m.predict([[0, 1, 2, 3]])", timeout=2.0)
+
+
+def test_a_stock_image_of_ones_own(digits: bytes, tmp_path: Path) -> None:
+    """mica emu --image: any firmware of an RP2040, found by its chip, with a flash of its own; mica fit --native knows the heap that is left."""
+    image = tmp_path / "stock.uf2"
+    image.write_bytes(stock_image("RPI_PICO").read_bytes())
+    env = {**os.environ, "MICA_FLASH": str(tmp_path / "flash.bin")}
+    command = [sys.executable, "-m", "mica", "emu", "--image", str(image), "--json"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=env) as emulator:
+        try:
+            assert emulator.stdout is not None
+            said = json.loads("".join(iter(emulator.stdout.readline, "}\n")) + "}")
+            assert said["board"] == "RPI_PICO"
+            with SerialBoard(said["port"], name="stock") as board:
+                with pytest.raises(BoardError, match="ImportError: no module named 'mica'"):
+                    board.exec("import mica")
+                free = int(board.exec("import gc\ngc.collect()\nprint(gc.mem_free())"))
+        finally:
+            emulator.terminate()
+    facts = load_board("RPI_PICO")
+    assert abs(free - facts.stock_heap) < 1024
+    with native_board("RPI_PICO", {"digits.mica": digits}) as board:
+        board.exec("import gc, mica\nm = mica.Model('/rom/digits.mica')\nm.predict([[0] * 64])\ngc.collect()")
+        left = int(board.exec("print(gc.mem_free())"))
+    native = on_stock(facts, facts.stock_heap)
+    beside = predict(codec.decode(digits), digits, native, Table.read()).ram["tables"]
+    assert 0 <= left - (native.heap - beside) < 4096
 
 
 # ---- Installing ----
@@ -314,7 +345,9 @@ def test_packed_messages() -> None:
     assert len(joined) == len(b"abc\0x\0")
 
 
-def test_for_a_model(digits: bytes, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.matrix("native module")
+@pytest.mark.parametrize("target", ["UNIX"])
+def test_for_a_model(target: str, digits: bytes, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """--for leaves out kernels that the model does not need: the module is smaller, the model runs in C, and others
     name their missing kernels."""
     (tmp_path / "digits.mica").write_bytes(digits)
@@ -325,7 +358,7 @@ def test_for_a_model(digits: bytes, tmp_path: Path, capsys: pytest.CaptureFixtur
     assert needed.isdisjoint(facts["without"]) and "recurrent_s8" in facts["without"]
     module = (tmp_path / "_mica.mpy").read_bytes()
     assert len(module) < 0.8 * len(installed("x64")["_mica.mpy"])
-    with native_board("UNIX", module=module) as board:
+    with native_board(target, module=module) as board:
         take_native(board)
         board.put(digits, "model")
         board.exec("import mica\nm = mica.Model(model)")

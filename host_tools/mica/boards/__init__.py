@@ -71,14 +71,17 @@ class BoardSpec:
     storage: int = 0
     network: bool = False  # it has sockets, as a board of a fleet needs
     submodules: tuple[str, ...] = ()  # of MicroPython's git repository, that its source package lacks
-    native: str = ""  # architecture of native modules that stock MicroPython loads here, as mpy_ld.py calls it
-    stock_heap: int = 0  # that stock MicroPython leaves free at its prompt, where that is known
-    heap: int = 0  # the same with mica; where 0, cost/table.py knows
-    module: int = 0  # RAM that mica takes as a native module, with its runtime and arena
     romfs: Romfs | None = None
     uf2: Uf2 | None = None
     emulator: Emulator | None = None
-    esptool: Esptool | None = field(default=None, repr=False)  # of no concern to a build, which goes by the repr
+    # Of no concern to a build, which goes by the repr.
+    esptool: Esptool | None = field(default=None, repr=False)
+    native: str = field(default="", repr=False)  # native modules of stock MicroPython here, as mpy_ld.py calls them
+    stock_heap: int = field(
+        default=0, repr=False
+    )  # that stock MicroPython leaves free at its prompt, where that is known
+    heap: int = field(default=0, repr=False)  # the same with mica; where 0, cost/table.py knows
+    module: int = field(default=0, repr=False)  # RAM that mica takes as a native module, with its runtime and arena
 
     @property
     def flasher(self) -> str:

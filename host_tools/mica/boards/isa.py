@@ -103,6 +103,7 @@ def toolchain(name: str) -> Isa:
     return known.get(name) or (family or [known[REFERENCE]])[0]
 
 
+@cache
 def natives() -> dict[str, Native]:
     """The architectures of native modules, by name, the shortest names first."""
     found = [native for isa in isas().values() for native in isa.native]

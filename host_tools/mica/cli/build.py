@@ -9,7 +9,7 @@ from pathlib import Path
 from mica.boards import BoardSpec, load_board, parse_size
 from mica.cli import outputs, text
 from mica.cli.say import say
-from mica.errors import MicaError
+from mica.errors import MicaError, Unsupported
 from mica.format import codec, pictures
 from mica.kernels import CUSTOM, PICTURE
 from mica.link import on_board
@@ -95,6 +95,11 @@ def add_micropython(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     mp = choose(args.micropython, unpinned=args.unpinned)
     board = load_board(args.board)
+    if board.port.stock:
+        raise Unsupported(
+            f"{board.name} keeps its MicroPython; mica has no firmware for it",
+            todo=f"add mica to it: mica natmod --arch {board.native} --package DIR",
+        )
     arena = parse_size(args.arena, "--arena") if args.arena else None
     kernels = kernels_of(args.models) if args.models else None
     if args.output:

@@ -79,11 +79,6 @@ def build(
     begun = time.monotonic()
     jobs = jobs or os.cpu_count() or 2
     mp = micropython or choose()
-    if board.port.stock:
-        raise Unsupported(
-            f"{board.name} keeps its MicroPython; mica has no firmware for it",
-            todo=f"add mica to it: mica natmod --arch {board.native} --package DIR",
-        )
     port = BUILDS[board.port.name]
     mp.check(board.port.name, (*port.libraries, *board.submodules))
     job = _make_job(board, mp, **settings)
