@@ -49,6 +49,20 @@ def line(error: Exception) -> str:
     return f"mica: {what}; on the computer: mica natmod --package DIR; mpremote mip install DIR/{name}.json"
 
 
+def built_in() -> str:
+    """Return the version of the mica that is frozen into this firmware, "" for none. No other is imported for it."""
+    path = sys.path[:]
+    sys.path[:] = [".frozen"]
+    try:
+        import mica
+
+        return mica.__version__ if mica.__path__.startswith(".frozen") else ""
+    except ImportError:
+        return ""
+    finally:
+        sys.path[:] = path
+
+
 def _folder_of(path):
     """Make the folders above this path."""
     import os
@@ -85,8 +99,10 @@ def _copy(source, to):
 def install(source: str = "/remote", target: str = "/lib") -> None:
     """Install the engine that this board takes, and the runtime, from a package's folder or its address.
 
-    RuntimeError where the firmware takes none, or the package has none for it; OSError where a file cannot be read or written.
+    RuntimeError where the firmware takes none or has mica built in, or the package has none for it; OSError where a file cannot be read or written.
     """
+    if there := built_in():
+        raise RuntimeError(f"this firmware has mica {there} built in, and imports that first: flash it to change it")
     name = arch()
     if not name:
         raise RuntimeError(_NONE)

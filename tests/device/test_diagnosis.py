@@ -38,7 +38,7 @@ from mica.errors import MicaError
 from mica.kernels import KERNELS
 from mica.link import diagnosis, on_board, ports
 from mica.link.answers import ask
-from mica.link.board import Link
+from mica.link.board import BoardError, Link
 from mica.link.diagnosis import BAD, OK, WARNING, examine, judge, parse
 
 
@@ -334,6 +334,22 @@ def test_probe_on_stock_micropython() -> None:
     found = {f.what: f for f in judge(answers, None)}
     assert found["mica"].state == BAD and "mica flash --board B" in found["mica"].todo
     assert set(found) == {"micropython", "mica", "heap"}
+
+
+def test_a_native_module_beside_a_built_in_one(unix_board: Link) -> None:
+    """It is never imported: doctor says so, and install.py, before it copies anything."""
+    unix_board.exec(
+        "import os, sys\nos.mkdir('beside')\nopen('beside/_mica.mpy', 'w').close()\nsys.path.append('beside')"
+    )
+    found = judge(parse(ask(unix_board, on_board.call("probe"))), None)
+    (finding,) = [f for f in found if "is not used" in f.text]
+    assert (
+        finding.what == "mica" and finding.state == WARNING and finding.text.startswith("beside/_mica.mpy is not used")
+    )
+    assert finding.todo == "remove it: mpremote rm :beside/_mica.mpy"
+    with pytest.raises(BoardError, match=r"RuntimeError: this firmware has mica \S+ built in, and imports that first"):
+        unix_board.exec("from mica import install\ninstall.install('nowhere', 'beside')")
+    assert unix_board.exec("print(os.listdir('beside'), 'beside' in sys.path)") == b"['_mica.mpy'] True\n"
 
 
 def test_command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

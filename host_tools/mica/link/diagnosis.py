@@ -95,6 +95,9 @@ def judge(answers: Mapping[str, list[str]], expected: BoardSpec | None) -> list[
         return [*found, _no_mica(one, facts or expected), *_memory(one)]
     (there,) = _read(one, "mica", version)
     found.append(_version(there, facts or expected))
+    for folder in answers.get("unused", []):
+        text = f"{printable(folder)}/_mica.mpy is not used: this firmware has mica built in, and imports that first"
+        found.append(Finding("mica", WARNING, text, f"remove it: mpremote rm :{printable(folder)}/_mica.mpy"))
     form, isa, arena, kernels = _read(one, "engine", format_version, words, number, words)
     found += _engine(form, isa, arena, kernels.split(","), facts)
     return [*found, *_memory(one), *_models(one, answers.get("model", []))]

@@ -30,6 +30,13 @@ def _mica_probe():
         import mica
 
         say("mica", getattr(mica, "__version__", "?"))
+        if mica.__path__.startswith(".frozen"):
+            for folder in sys.path:
+                try:
+                    if folder and "_mica.mpy" in os.listdir(folder):
+                        say("unused", folder)
+                except (AttributeError, OSError):  # .frozen is no folder
+                    pass
     except ImportError as error:
         say("nomica", error)
     try:
