@@ -5,14 +5,13 @@
     scripts/matrix --check --part           compare the cells whose tests ran, as after scripts/test
 
 A test marked @pytest.mark.matrix(column, ...) fills the cells of its board. A cell is `yes` when all its tests passed,
-`NO` when one failed, `not run` when none ran, which a skipped test did not. A line below names boards without another cell.
+`NO` when one failed, `not run` when none ran, which a skipped test did not. The last row counts boards without another cell.
 """
 
 import argparse
 import json
 import os
 import sys
-import textwrap
 from pathlib import Path
 
 from mica.boards import BoardSpec, all_boards, stock_boards
@@ -60,9 +59,9 @@ def cells(lines: str) -> dict[tuple[str, str], str]:
 
 def noted(readme: str) -> dict[tuple[str, str], str]:
     """The cells that the README has."""
-    lines = [line for line in readme.partition(BEGIN)[2].partition(END)[0].strip().splitlines() if line[:1] == "|"][2:]
+    lines = readme.partition(BEGIN)[2].partition(END)[0].strip().splitlines()[2:]
     rows = [[cell.strip(" `") for cell in line.strip("|").split("|")] for line in lines]
-    return {(name, column): cell for name, _, *row in rows for column, cell in zip(COLUMNS, row, strict=True)}
+    return {(name, column): cell for name, core, *row in rows if core for column, cell in zip(COLUMNS, row, strict=True)}
 
 
 def _cell(outcomes: set[str]) -> str:
@@ -76,9 +75,9 @@ def table(boards: list[BoardSpec], found: dict[tuple[str, str], str]) -> str:
     for board in boards:
         rows.append((f"`{board.name}`", board.core, *(found.get((board.name, c), NOT_RUN) for c in COLUMNS)))
     ran = [row for row in rows if set(row[2:]) != {NOT_RUN}]
-    others = ", ".join(row[0] for row in rows if row not in ran)
-    lines = "".join(f"| {' | '.join(row)} |\n" for row in ran)
-    return lines + ("\n" + textwrap.fill(f"Nothing was run of {others}.", 120) + "\n" if others else "")
+    if others := len(rows) - len(ran):
+        ran.append((f"{others} more of `mica boards`", "", *(NOT_RUN for _ in COLUMNS)))
+    return "".join(f"| {' | '.join(row)} |\n" for row in ran)
 
 
 def replaced(readme: str, new: str) -> str:
