@@ -61,7 +61,9 @@ def noted(readme: str) -> dict[tuple[str, str], str]:
     """The cells that the README has."""
     lines = readme.partition(BEGIN)[2].partition(END)[0].strip().splitlines()[2:]
     rows = [[cell.strip(" `") for cell in line.strip("|").split("|")] for line in lines]
-    return {(name, column): cell for name, core, *row in rows if core for column, cell in zip(COLUMNS, row, strict=True)}
+    return {
+        (name, column): cell for name, core, *row in rows if core for column, cell in zip(COLUMNS, row, strict=True)
+    }
 
 
 def _cell(outcomes: set[str]) -> str:

@@ -379,6 +379,8 @@ def test_command(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     for words, said in (
         (["--arch", "z80"], "no architecture is called 'z80'"),
         ([], "give one --arch"),
+        (["--board", "UNIX", "--arch", "armv6m"], "give one --arch"),
+        (["--board", "XTENSA_SIM"], "no architecture is called ''"),
         (["--arch", "x64", "-o", str(file)], "cannot write"),
         (["--package", str(file), "--arch", "x64"], "cannot write"),
     ):

@@ -80,7 +80,7 @@ class BoardSpec:
     stock_heap: int = field(
         default=0, repr=False
     )  # that stock MicroPython leaves free at its prompt, where that is known
-    heap: int = field(default=0, repr=False)  # the same with mica; where 0, cost/table.py knows
+    heap: int = field(default=0, repr=False)  # the same with mica, or NOTHING; where 0, cost/table.py knows
     module: int = field(default=0, repr=False)  # RAM that mica takes as a native module, with its runtime and arena
 
     @property
@@ -198,6 +198,7 @@ def native_of(board: BoardSpec) -> str:
     return board.native or (isa.loads or next((n.name for n in isa.native), "") if isa else "")
 
 
+NOTHING = -1  # bytes of heap: none are left
 NATIVE_ARENA = 16 * 1024  # of a native module, which takes it from the heap
 RUNTIME = 8 * 1024  # bytes of RAM that the runtime's bytecode takes, where it is not frozen
 
@@ -211,7 +212,7 @@ def on_stock(board: BoardSpec, heap: int, module: int | None = None) -> BoardSpe
     if native is None:
         raise MicaError(f"{board.name}: mica has no native module for it", todo=f"there are {', '.join(natives())}")
     taken = (native.ram if module is None else module) + RUNTIME + NATIVE_ARENA
-    left = max(heap - taken, 1) if heap and (native.ram or module is not None) else 0
+    left = (max(heap - taken, 0) or NOTHING) if heap and (native.ram or module is not None) else 0
     found = replace(board, native=native.name, isa=native.isa, arena=NATIVE_ARENA, heap=left, module=taken)
     if board.port.stock or board.flasher == "none" or board.romfs is None:
         return found
@@ -229,7 +230,7 @@ def chip(core: str, ram: int, clock: int = 0) -> BoardSpec:
     if core not in known:
         raise MicaError(f"--core {core}: no core is called so", todo=f"known are {', '.join(sorted(known))}")
     isa, name = known[core]
-    heap = max(ram - KEPT - NATIVE_ARENA, 1)
+    heap = max(ram - KEPT - NATIVE_ARENA, 0) or NOTHING
     return BoardSpec(Path(), core, "", Port(""), "", name, isa, ram, NATIVE_ARENA, clock=clock, heap=heap)
 
 

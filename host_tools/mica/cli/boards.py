@@ -34,7 +34,7 @@ def run(args: argparse.Namespace) -> int:
 # How mica gets onto a board, by the word for it in --json.
 WAYS = {
     "firmware": "Firmware image: mica build, mica flash. A board that is not emulated was never run.",
-    "native": "Stock MicroPython stays: mica natmod --arch MODULE --package DIR. None of these was ever run.",
+    "native": "Stock MicroPython stays: mica natmod --board BOARD --package DIR. None of these was ever run.",
     "emulated": "Emulated on this computer: --on BOARD.",
 }
 _HEAPS = {"firmware": "arena", "native": "heap", "emulated": "arena"}

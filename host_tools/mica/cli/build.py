@@ -98,7 +98,7 @@ def run(args: argparse.Namespace) -> int:
     if board.port.stock:
         raise Unsupported(
             f"{board.name} keeps its MicroPython; mica has no firmware for it",
-            todo=f"add mica to it: mica natmod --arch {board.native} --package DIR",
+            todo=f"add mica to it: mica natmod --board {board.name} --package DIR",
         )
     arena = parse_size(args.arena, "--arena") if args.arena else None
     kernels = kernels_of(args.models) if args.models else None

@@ -49,7 +49,7 @@ def run(args: argparse.Namespace) -> int:
     if board.port.stock:
         raise Unsupported(
             f"{board.name} keeps its MicroPython",
-            todo=f"there is nothing to flash: mica natmod --arch {board.native} --package DIR",
+            todo=f"there is nothing to flash: mica natmod --board {board.name} --package DIR",
         )
     if board.flasher == "none" or args.board.endswith("@emu"):
         raise Unsupported(

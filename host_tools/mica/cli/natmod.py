@@ -13,6 +13,7 @@ import os
 from pathlib import Path
 from typing import Any
 
+from mica.boards import load_board, native_of
 from mica.cli import outputs, text
 from mica.cli.build import add_for, add_micropython, add_with, kernels_of
 from mica.cli.say import say
@@ -28,6 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--arch", metavar="A", action="append", help=f"architecture, more than one with --package ({known})"
     )
+    parser.add_argument("--board", metavar="B", action="append", default=[], help="the architecture of this board")
     parser.add_argument("-o", "--output", metavar="DIR", help="put _mica.mpy there (default: the current folder)")
     parser.add_argument(
         "--package", metavar="DIR", help="make a folder that mpremote installs from (default: all --arch but xtensawin)"
@@ -42,7 +44,8 @@ def run(args: argparse.Namespace) -> int:
     jobs = args.jobs or os.cpu_count() or 2
     mp = choose(args.micropython, unpinned=args.unpinned)
     kernels = kernels_of(args.models) if args.models else None
-    archs = list(dict.fromkeys(args.arch or (natmod.USUAL if args.package else ())))
+    asked = [*(args.arch or ()), *(native_of(load_board(name)) for name in args.board)]
+    archs = list(dict.fromkeys(asked or (natmod.USUAL if args.package else ())))
     if args.package:
         if args.output:
             raise MicaError("give either --package or -o: a package has its own place for each file")

@@ -118,7 +118,11 @@ def _ram(p: Prediction, model: ModelFile, data: bytes, board: BoardSpec, table: 
         parts += [f"{len(data):,} for the file"] * copied + [f"{python + state:,} for the rest"]
         p.reasons.append(
             f"RAM: needs {needed:,} bytes of heap ({', '.join(parts)}); {board.name} has {heap:,}. "
-            "Try a smaller input or fewer channels"
+            + (
+                "Try mica natmod --for this file, and --native with its bytes"
+                if board.module
+                else "Try a smaller input or fewer channels"
+            )
         )
     elif heap is None and least > board.ram:
         p.reasons.append(

@@ -85,7 +85,7 @@ class Table:
         """
         boards = self.content["boards"]
         if board.heap:
-            return board.heap, False
+            return max(0, board.heap), False
         if board.name in boards:
             return int(boards[board.name]["free_heap"]), True
         for facts in boards.values():
