@@ -16,6 +16,7 @@ from mica.boards.isa import isas, natives
 from mica.cli.main import main
 from mica.cost.table import Table
 from mica.errors import MicaError
+from mica.link import diagnosis
 from mica.resources import data_dir
 
 DEMO = Path(mica.__file__).parent / "demo"
@@ -39,6 +40,12 @@ def test_what_cannot_be_done_says_so(capsys: pytest.CaptureFixture[str]) -> None
         assert main(words) == 2
         said = capsys.readouterr().err
         assert "TEENSY41 keeps its MicroPython" in said and "mica natmod --board TEENSY41" in said
+    assert main(["verify", COMMAND, "--on", "TEENSY41"]) == 1
+    assert "TEENSY41 is a real board; plug it in and give its port" in capsys.readouterr().err
+    answers = {"heap": ["200000 1000"], "build": ["TEENSY41"], "nomica": ["no module named 'mica'"]}
+    of, no_mica = diagnosis.judge(answers, load_board("TEENSY41"))[1:3]
+    assert (of.state, of.text) == (diagnosis.OK, "built for TEENSY41")
+    assert no_mica.todo == "add it to this firmware: mica natmod --board TEENSY41 --package DIR"
     assert main(["emu", "TEENSY41"]) == 2 and "TEENSY41 is a real board" in capsys.readouterr().err
 
 

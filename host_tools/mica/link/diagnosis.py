@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import mica
-from mica.boards import BoardSpec, all_boards
+from mica.boards import BoardSpec, board_names, load_board, stock_boards
 from mica.errors import MicaError
 from mica.format import schema
 from mica.kernels import KERNELS
@@ -105,7 +105,8 @@ def judge(answers: Mapping[str, list[str]], expected: BoardSpec | None) -> list[
 
 def board_of(one: Mapping[str, str]) -> BoardSpec | None:
     """The board of `mica boards` that the firmware was built for; None for firmware of others."""
-    return next((b for b in all_boards() if b.name == one.get("build")), None)
+    name = one.get("build", "")
+    return load_board(name) if name in board_names() or name in stock_boards() else None
 
 
 def _board(one: Mapping[str, str], facts: BoardSpec | None, expected: BoardSpec | None) -> list[Finding]:
@@ -136,6 +137,8 @@ def _no_mica(one: Mapping[str, str], facts: BoardSpec | None) -> Finding:
 
 def flash_line(facts: BoardSpec | None) -> str:
     """The advice that names the command to put mica onto a board."""
+    if facts is not None and facts.port.stock:
+        return f"add it to this firmware: mica natmod --board {facts.name} --package DIR"
     return f"flash a firmware with it: mica flash --board {facts.name if facts else 'B'} --on auto"
 
 

@@ -5,7 +5,7 @@ Such as:  with open_board("MPS2_AN385") as board: print(board.exec("print(1 + 1)
 
 from collections.abc import Mapping
 
-from mica.boards import board_names, emulated_board, emulated_boards
+from mica.boards import board_names, emulated_board, emulated_boards, stock_boards
 from mica.errors import MicaError, did_you_mean
 from mica.images import romfs
 from mica.link.board import Link
@@ -54,7 +54,7 @@ def check_target(target: str) -> None:
 def _port_of(target: str) -> str:
     """The port that a target which is no emulated board stands for."""
     emulated = emulated_boards()
-    if target in board_names():
+    if target in board_names() or target in stock_boards():
         other = f"emulated, it is --on {target}@emu" if f"{target}@emu" in emulated else ""
         plug = "plug it in and give its port, such as --on /dev/ttyACM0 (or --on auto)"
         raise MicaError(f"{target} is a real board", todo=plug).then(other)
