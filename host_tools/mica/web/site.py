@@ -122,8 +122,9 @@ def _script(source: Path, target: Path) -> None:
 
 
 def costs(data: bytes) -> list[dict[str, Any]]:
-    """Costs of a file on each board that is flashed. Raises MicaError."""
+    """Costs of a file on each board that is flashed, Raspberry Pi's first. Raises MicaError."""
     boards = [board.name for board in all_boards() if board.flasher != "none"]
+    boards.sort(key=lambda name: not name.startswith("RPI_"))
     found: list[dict[str, Any]] = facts(codec.decode(data), data, boards)["boards"]
     return found
 
