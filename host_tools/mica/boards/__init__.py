@@ -81,7 +81,9 @@ class BoardSpec:
         default=0, repr=False
     )  # that stock MicroPython leaves free at its prompt, where that is known
     heap: int = field(default=0, repr=False)  # the same with mica, or NOTHING; where 0, cost/table.py knows
-    module: int = field(default=0, repr=False)  # RAM that mica takes as a native module, with its runtime and arena
+    module: int = field(
+        default=0, repr=False
+    )  # RAM of mica as a native module, its runtime and arena; NOTHING: not known
 
     @property
     def flasher(self) -> str:
@@ -211,8 +213,10 @@ def on_stock(board: BoardSpec, heap: int, module: int | None = None) -> BoardSpe
     native = natives().get(native_of(board))
     if native is None:
         raise MicaError(f"{board.name}: mica has no native module for it", todo=f"there are {', '.join(natives())}")
-    taken = (native.ram if module is None else module) + RUNTIME + NATIVE_ARENA
-    left = (max(heap - taken, 0) or NOTHING) if heap and (native.ram or module is not None) else 0
+    size = native.ram if module is None else module
+    known = bool(native.ram) or module is not None
+    taken = size + RUNTIME + NATIVE_ARENA if known else NOTHING
+    left = (max(heap - taken, 0) or NOTHING) if heap and known else 0
     found = replace(board, native=native.name, isa=native.isa, arena=NATIVE_ARENA, heap=left, module=taken)
     if board.port.stock or board.flasher == "none" or board.romfs is None:
         return found

@@ -36,9 +36,8 @@ def predict(model: ModelFile, data: bytes, board: BoardSpec, table: Table) -> Pr
     scratch = _ram(p, model, data, board, table, copied)
     _time(p, model, board, table, scratch)
     if board.module:
-        p.notes.append(
-            f"RAM: mica is a native module on stock MicroPython here; module, runtime and arena take {board.module:,} bytes of its heap"
-        )
+        taken = f"take {board.module:,} bytes of its heap" if board.module > 0 else "were never measured there"
+        p.notes.append(f"RAM: mica is a native module on stock MicroPython here; module, runtime and arena {taken}")
     if board.emulator is None and board.port.name:
         p.notes.append(f"{board.name} was never run, on a desk or in an emulator")
     p.fits = not p.reasons
