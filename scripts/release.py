@@ -137,11 +137,11 @@ def images(release: Release, boards: list[BoardSpec], model: Path) -> None:
         )
 
 
-def native_modules(release: Release) -> None:
+def native_modules(release: Release, archs: list[str]) -> None:
     """The packages that `mip` installs, of every architecture whose compiler is here."""
     jobs = os.cpu_count() or 2
     made = []
-    for name in natmod.ARCHS:
+    for name in archs:
         try:
             natmod.build(name, jobs=jobs, progress=say)
             made.append(name)
@@ -175,7 +175,7 @@ def web(release: Release) -> None:
     release.add(page, "web")
 
 
-def make(out: Path, boards: list[BoardSpec], parts: list[str]) -> Release:
+def make(out: Path, boards: list[BoardSpec], parts: list[str], archs: list[str]) -> Release:
     """All of it. Raises MicaError; then `out` is as it was."""
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise MicaError(f"{out} is there and not empty; name another folder")
@@ -194,7 +194,7 @@ def make(out: Path, boards: list[BoardSpec], parts: list[str]) -> Release:
         if "images" in parts:
             images(release, boards, model)
         if "natmod" in parts:
-            native_modules(release)
+            native_modules(release, archs)
         if "web" in parts:
             web(release)
         describe(release)
@@ -272,6 +272,9 @@ def main() -> int:
         "--board", metavar="B", action="append", help="images of these boards only (default: all that are flashed)"
     )
     parser.add_argument("--part", action="append", choices=PARTS, help="these parts only (default: all)")
+    parser.add_argument(
+        "--arch", action="append", choices=natmod.ARCHS, help="native modules for these only (default: all)"
+    )
     args = parser.parse_args()
     boards = [board for board in all_boards() if board.flasher != "none"]
     if args.board:
@@ -279,7 +282,7 @@ def main() -> int:
         for board in boards:
             if board.flasher == "none":
                 raise MicaError(f"{board.name} is emulated: nobody flashes an image of it")
-    release = make(Path(args.output), boards, args.part or list(PARTS))
+    release = make(Path(args.output), boards, args.part or list(PARTS), args.arch or list(natmod.ARCHS))
     print(f"{args.output}: {len(release.files)} files, {len(release.skipped)} skipped")
     for entry in release.skipped:
         print(f"skipped {entry['what']}: {entry['why']}")

@@ -279,7 +279,7 @@ def test_install_chooses(package: Path, digits: bytes) -> None:
 def test_says_what_is_missing(native_unix: Link) -> None:
     """`import mica` without the engine, and with that of another processor: one line with the command."""
     native_unix.soft_reset()
-    line = "on the computer: mica natmod --package DIR; mpremote mip install DIR/x64.json"
+    line = "on the computer: mica push M.mica --yes, or mpremote mip install --index URL mica@x64"
     native_unix.exec("import os\nos.rename('_mica.mpy', 'kept')")
     try:
         with pytest.raises(BoardError, match=f"ImportError: mica: the engine is missing; {line}"):
