@@ -10,6 +10,7 @@ import hashlib
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import sysconfig
@@ -228,6 +229,19 @@ def test_the_first_line_answers(made: Path) -> None:
     with VirtualPico(load_board("RPI_PICO"), image, keep_flash=False) as pico, SerialBoard(pico.port) as board:
         said = board.exec('import mica; m = mica.Model("/rom/digits.mica"); print(m.name, m.copied, m.selftest())')
     assert said.decode().split() == ["digits", "False", "None"]
+
+
+def test_what_the_workflow_publishes(made: Path, tmp_path: Path) -> None:
+    """Its script takes the files that people take, and refuses a folder that was changed."""
+    script, assets = ROOT / ".github" / "publish.sh", tmp_path / "assets"
+    run(script, made, assets, cwd=tmp_path)
+    names = {path.name for path in assets.iterdir()}
+    assert {path.name for path in [*made.glob("*.whl"), *made.glob("pure/*"), *made.glob("*.uf2")]} < names
+    assert {"SHA256SUMS", "sbom.json", "mica-mip.tar.gz", "NOTES.txt"} < names
+    changed = tmp_path / "changed"
+    shutil.copytree(made, changed)
+    (changed / "digits.mica").write_bytes(b"")
+    assert "digits.mica: FAILED" in run(script, changed, tmp_path / "more", cwd=tmp_path, code=1)
 
 
 def test_a_folder_in_use_is_left_alone(tmp_path: Path) -> None:
