@@ -10,7 +10,7 @@ import tempfile
 import urllib.error
 import urllib.request
 from collections.abc import Collection
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from mica.cli import text
 from mica.cli.build import kernels_of
@@ -99,7 +99,7 @@ def _write(board: Link, folder: str, files: dict[str, bytes]) -> None:
     """Write the files below a folder of the board, and check each by its hash."""
     with tempfile.TemporaryDirectory() as work:
         places = {f"{folder}/{path}": data for path, data in files.items()}
-        folders = dict.fromkeys(str(p) for path in places for p in [*reversed(Path(path).parents)][1:])
+        folders = dict.fromkeys(str(p) for path in places for p in [*reversed(PurePosixPath(path).parents)][1:])
         hashes = {path: hashlib.sha256(data).hexdigest() for path, data in places.items()}
         sent = board_files.Backup(Path(work), tuple(folders), hashes)
         for path, data in places.items():
