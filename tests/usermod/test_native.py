@@ -15,10 +15,7 @@ import json
 import os
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator, Sequence
-from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import numpy as np
@@ -225,35 +222,6 @@ def test_package(package: Path) -> None:
         assert sorted(paths) == sorted(
             ["_mica.mpy", *(p.relative_to(sources).with_suffix(".mpy").as_posix() for p in sources.rglob("mica/**/*.py"))]
         )
-
-
-class Quiet(SimpleHTTPRequestHandler):
-    def log_message(self, *_: object) -> None:
-        pass
-
-
-@pytest.fixture
-def served(package: Path) -> Iterator[str]:
-    with ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=package)) as server:
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        yield f"http://127.0.0.1:{server.server_port}"
-        server.shutdown()
-        thread.join()
-
-
-def test_mip_install(served: str, digits: bytes) -> None:
-    """The line of the documentation, by the real mpremote, on an emulated board that has no mica; then it runs."""
-    with start_emulator(load_board("MPS2_AN385"), stock_image("MPS2_AN385"), keep_flash=False) as emulator:
-        install = ["mip", "install", "--target", "/lib", f"{served}/armv7m.json"]
-        command = [sys.executable, "-m", "mpremote", "connect", emulator.port, *install]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
-        assert done.returncode == 0, done.stdout + done.stderr
-        with SerialBoard(emulator.port, name="MPS2_AN385") as board:
-            board.exec("import sys\nsys.path.append('/lib')")
-            board.put(digits, "digits")
-            said = board.exec("import mica, _mica\nm = mica.Model(digits)\nprint(_mica.__file__, m.selftest())")
-    assert said == b"/lib/_mica.mpy None\n"
 
 
 def test_install_chooses(package: Path, digits: bytes) -> None:
