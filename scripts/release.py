@@ -47,8 +47,8 @@ PARTS = ("wheel", "images", "natmod", "web")
 MODEL = "digits.mica"
 DEMO = ROOT / "host_tools" / "mica" / "demo"
 
-# Native modules for `mip`: the package's family ("" is that of all kernels), and its kernels.
-FAMILIES: dict[str, list[str] | None] = {"": None}
+# Packages for `mip`: their names in the index, and the kernels of their native modules (None: all).
+PACKAGES: dict[str, list[str] | None] = {"mica": None}
 NO_CIRCUITPYTHON = "its .mpy files begin with C instead of M, and only its own tools make them, which are not here"
 
 
@@ -147,14 +147,16 @@ def native_modules(release: Release, archs: list[str]) -> None:
             made.append(name)
         except MicaError as error:
             release.skip(f"natmod {name}", error)
-    with tempfile.TemporaryDirectory() as work:
-        for family, kernels in FAMILIES.items() if made else ():
-            mip_package.write(Path(work), made, kernels=kernels, family=family, jobs=jobs, progress=say)
-        for name, data in sorted(read_folder(Path(work)).items()):
-            path = release.folder / name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(data)
-            release.add(path, "index" if name.startswith(("file/", "package/")) else "natmod")
+    files: dict[str, bytes] = {}
+    for package, kernels in PACKAGES.items() if made else ():
+        with tempfile.TemporaryDirectory() as work:
+            mip_package.write(Path(work), made, kernels=kernels, package=package, jobs=jobs, progress=say)
+            files = read_folder(Path(work)) | files  # of the first, which is whole, also what is read without an index
+    for name, data in sorted(files.items()):
+        path = release.folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data)
+        release.add(path, "index" if name.startswith(("file/", "package/")) else "natmod")
     release.skip("CircuitPython's native modules", NO_CIRCUITPYTHON)
 
 

@@ -80,14 +80,14 @@ def write(
     archs: Sequence[str],
     *,
     kernels: Collection[str] | None = None,
-    family: str = "",
+    package: str = "mica",
     extras: Collection[str] = (),
     micropython: MicroPython | None = None,
     jobs: int = 2,
     progress: Progress = quiet,
 ) -> list[NativeModule]:
     """Build the native modules for `archs`, with these `kernels` (None: all), and write the package into `folder`, which is made where it is missing.
-    A `family` of kernels has a package of its own beside the whole one: armv6m-vision.json, and mica-vision for --index.
+    `package`: its name in an index, such as mica-vision for some of the kernels.
 
     Files of an earlier package are replaced; a folder "mica" that no package made is refused. What a package.json names was written before it, so none names a file that
     is not there. Raises MicaError where something cannot be built or written.
@@ -107,13 +107,12 @@ def write(
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(data)
         _write_json(folder / "package.json", {"urls": [[path, path] for path in files]})
-        package = f"mica{'-' if family else ''}{family}"
         _add_to_index(folder, package, ["latest"], files)
         for module in modules:
             same = [str(n) for n in range(16) if architecture(n << 10) == module.arch.name]
             whole = {"_mica.mpy": module.file.read_bytes(), **files}
             _add_to_index(folder, package, [module.arch.name, *same], whole)
-            name = package.replace("mica", module.arch.name)
+            name = module.arch.name
             (folder / name).mkdir(exist_ok=True)
             shutil.copyfile(module.file, folder / name / "_mica.mpy")
             urls = [["_mica.mpy", f"{name}/_mica.mpy"], *([path, path] for path in files)]
