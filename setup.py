@@ -19,8 +19,8 @@ from mica.toolchain import stubs  # noqa: E402
 from mica.toolchain.source_lists import listed  # noqa: E402
 
 DATA = ("boards", "firmware", "usermod_c", "host_tools/web")
-# No debug information, which Python's own flags ask for (four fifths of the file), and no symbols but the module's entry.
-SMALL = ("-g0", "-fvisibility=hidden", "-fno-asynchronous-unwind-tables")
+# No debug information, which Python's own flags ask for (four fifths of the file), no symbols but the module's entry, no unused functions.
+SMALL = ("-g0", "-fvisibility=hidden", "-fno-asynchronous-unwind-tables", "-ffunction-sections", "-fdata-sections")
 
 
 class BuildWithData(build_py):
@@ -55,7 +55,7 @@ def engine() -> list[Extension]:
             depends=[str(path.relative_to(ROOT)) for path in (ROOT / "usermod_c").rglob("*.h")],
             include_dirs=["usermod_c/include", "usermod_c/kernels", "usermod_c/kernels/isa/vector"],
             extra_compile_args=["-O3", "-std=c99", "-Werror=implicit-function-declaration", *SMALL],
-            extra_link_args=["-Wl,-s"] if sys.platform == "linux" else [],
+            extra_link_args=["-Wl,-s,--gc-sections"] if sys.platform == "linux" else [],
             define_macros=[("Py_LIMITED_API", "0x030B0000")],
             py_limited_api=True,
             optional=True,
