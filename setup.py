@@ -54,7 +54,7 @@ def engine() -> list[Extension]:
             sources=["host_tools/mica/engine/_engine.c", *sources],
             depends=[str(path.relative_to(ROOT)) for path in (ROOT / "usermod_c").rglob("*.h")],
             include_dirs=["usermod_c/include", "usermod_c/kernels", "usermod_c/kernels/isa/vector"],
-            extra_compile_args=["-O3", "-std=c99", "-Werror=implicit-function-declaration", *SMALL],
+            extra_compile_args=["-O2", "-ftree-vectorize", "-std=c99", "-Werror=implicit-function-declaration", *SMALL],
             extra_link_args=["-Wl,-s,--gc-sections"] if sys.platform == "linux" else [],
             define_macros=[("Py_LIMITED_API", "0x030B0000")],
             py_limited_api=True,
