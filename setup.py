@@ -19,6 +19,8 @@ from mica.toolchain import stubs  # noqa: E402
 from mica.toolchain.source_lists import listed  # noqa: E402
 
 DATA = ("boards", "firmware", "usermod_c", "host_tools/web")
+# No debug information, which Python's own flags ask for (four fifths of the file), no symbols but the module's entry, no unused functions.
+SMALL = ("-g0", "-fvisibility=hidden", "-fno-asynchronous-unwind-tables", "-ffunction-sections", "-fdata-sections")
 
 
 class BuildWithData(build_py):
@@ -32,7 +34,9 @@ class BuildWithData(build_py):
         for name in DATA:
             target = Path(self.build_lib) / "mica" / "_data" / name
             shutil.rmtree(target, ignore_errors=True)
-            shutil.copytree(ROOT / name, target, ignore=shutil.ignore_patterns("__pycache__", ".*", "*.o", "*.so"))
+            pages = () if name == "host_tools/web" else ("*.md",)  # one travels with the engine of the web
+            ignored = shutil.ignore_patterns("__pycache__", ".*", "*.o", "*.so", *pages)
+            shutil.copytree(ROOT / name, target, ignore=ignored)
 
 
 def engine() -> list[Extension]:
@@ -50,7 +54,8 @@ def engine() -> list[Extension]:
             sources=["host_tools/mica/engine/_engine.c", *sources],
             depends=[str(path.relative_to(ROOT)) for path in (ROOT / "usermod_c").rglob("*.h")],
             include_dirs=["usermod_c/include", "usermod_c/kernels", "usermod_c/kernels/isa/vector"],
-            extra_compile_args=["-O3", "-std=c99", "-Werror=implicit-function-declaration"],
+            extra_compile_args=["-O2", "-ftree-vectorize", "-std=c99", "-Werror=implicit-function-declaration", *SMALL],
+            extra_link_args=["-Wl,-s,--gc-sections"] if sys.platform == "linux" else [],
             define_macros=[("Py_LIMITED_API", "0x030B0000")],
             py_limited_api=True,
             optional=True,

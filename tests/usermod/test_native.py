@@ -15,10 +15,7 @@ import json
 import os
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator, Sequence
-from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import numpy as np
@@ -258,35 +255,6 @@ def test_package(package: Path) -> None:
         )
 
 
-class Quiet(SimpleHTTPRequestHandler):
-    def log_message(self, *_: object) -> None:
-        pass
-
-
-@pytest.fixture
-def served(package: Path) -> Iterator[str]:
-    with ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=package)) as server:
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        yield f"http://127.0.0.1:{server.server_port}"
-        server.shutdown()
-        thread.join()
-
-
-def test_mip_install(served: str, digits: bytes) -> None:
-    """The line of the documentation, by the real mpremote, on an emulated board that has no mica; then it runs."""
-    with start_emulator(load_board("MPS2_AN385"), stock_image("MPS2_AN385"), keep_flash=False) as emulator:
-        install = ["mip", "install", "--target", "/lib", f"{served}/armv7m.json"]
-        command = [sys.executable, "-m", "mpremote", "connect", emulator.port, *install]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
-        assert done.returncode == 0, done.stdout + done.stderr
-        with SerialBoard(emulator.port, name="MPS2_AN385") as board:
-            board.exec("import sys\nsys.path.append('/lib')")
-            board.put(digits, "digits")
-            said = board.exec("import mica, _mica\nm = mica.Model(digits)\nprint(_mica.__file__, m.selftest())")
-    assert said == b"/lib/_mica.mpy None\n"
-
-
 def test_install_chooses(package: Path, digits: bytes) -> None:
     """install.py takes the engine that the firmware loads, from the mounted folder by the real mpremote, and on the unix port."""
     with start_emulator(load_board("MPS2_AN385"), stock_image("MPS2_AN385"), keep_flash=False) as emulator:
@@ -310,7 +278,7 @@ def test_install_chooses(package: Path, digits: bytes) -> None:
 def test_says_what_is_missing(native_unix: Link) -> None:
     """`import mica` without the engine, and with that of another processor: one line with the command."""
     native_unix.soft_reset()
-    line = "on the computer: mica natmod --package DIR; mpremote mip install DIR/x64.json"
+    line = "on the computer: mica push M.mica --yes, or mpremote mip install --index URL mica@x64"
     native_unix.exec("import os\nos.rename('_mica.mpy', 'kept')")
     try:
         with pytest.raises(BoardError, match=f"ImportError: mica: the engine is missing; {line}"):

@@ -2,6 +2,8 @@
 
 A model is on trial until it has given its golden vectors' outputs on this board (mica pack --golden N); one that fails, or
 resets the board, is dropped, and what was there before is used. A transfer that broke off goes on where it was.
+
+A board with stock MicroPython gets mica's native module first, with --yes or after a question.
 """
 
 import argparse
@@ -9,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from mica.boards import emulated_board
-from mica.cli import target, text
+from mica.cli import native, target, text
 from mica.cli.say import say
 from mica.errors import MicaError
 
@@ -19,6 +21,7 @@ JSON_KEYS = "target, files[], sent, kept (bytes that were there already), second
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("models", metavar="M.mica", nargs="+")
     parser.add_argument("--key", metavar="FILE", help="take only what is signed with this key: see mica pack --key")
+    native.add_arguments(parser)
     add_board(parser)
 
 
@@ -51,6 +54,7 @@ def run(args: argparse.Namespace) -> int:
     from mica.format import signature
     from mica.format.codec import FormatError, decode
     from mica.link import push
+    from mica.link.answers import WithoutMica, require_mica
 
     key = signature.read_key(args.key) if args.key else None
     files: dict[str, bytes] = {}
@@ -68,6 +72,10 @@ def run(args: argparse.Namespace) -> int:
             raise MicaError(f"{path}: two models are called {Path(path).name}, and a board would keep one of them")
         files[Path(path).name] = data
     with open_target(args) as board:
+        try:
+            require_mica(board)
+        except WithoutMica as missing:
+            native.offer(board, args, missing)
         with text.Progress(f"pushing to {board.name}", "bytes") as progress:
             done = push.push(board, files, say=say, progress=progress, key=key)
         result = {"target": board.name, "files": sorted(files), **vars(done), "seconds": round(done.seconds, 3)}

@@ -164,14 +164,18 @@ def ask(
     return Answer(board.exec(code, timeout, limit=limit, total=total), board.name)
 
 
+class WithoutMica(MicaError):
+    """A board's firmware has no mica."""
+
+
 def require_mica(board: Link) -> str:
-    """The version of mica on the board. Raises MicaError that says how to get it there."""
+    """The version of mica on the board. Raises WithoutMica, which says how to get it there."""
     try:
         answer = ask(board, on_board.source("version"))
     except BoardError as error:
         if error.exception != "ImportError":
             raise
-        raise MicaError(
+        raise WithoutMica(
             f"{board.name} runs MicroPython without mica", todo="build a firmware with it: mica build, then flash it"
         ) from None
     (found,) = answer.one("version", version)

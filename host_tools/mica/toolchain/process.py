@@ -16,6 +16,8 @@ Command = Sequence[str | Path]
 # What a user's shell may have set for other builds, and would change or break this one.
 _UNWANTED = ("CFLAGS", "CPPFLAGS", "CXXFLAGS", "LDFLAGS", "AFLAGS", "MAKEFLAGS", "MFLAGS", "CC", "LD", "CROSS_COMPILE")
 
+_DATE = "1735689600"  # seconds since 1970: 1 January 2025
+
 _TELLING = re.compile(
     r"error|undefined reference|multiple definition|overflowed|no rule to make|cannot find|not found|no space", re.I
 )
@@ -26,10 +28,11 @@ def clean_environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
 
     git may not look for a repository above the cache: MicroPython's build asks it for a version, and a cache inside
     some other checkout would give that one's. Python's compiled files stay out of MicroPython's tree, which may be the user's.
+    The date in a firmware is always the same, so that two people get the same bytes.
     """
     env = {key: value for key, value in os.environ.items() if key not in _UNWANTED}
     own = {"LC_ALL": "C", "GIT_CEILING_DIRECTORIES": str(cache_dir() / "src"), "PYTHONDONTWRITEBYTECODE": "1"}
-    return {**env, **own, **(extra or {})}
+    return {**env, **own, "SOURCE_DATE_EPOCH": _DATE, **(extra or {})}
 
 
 def need_program(program: str, package: str) -> str:
