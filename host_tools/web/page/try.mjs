@@ -2,7 +2,7 @@
 import { load, toSamples } from './engine/mica.mjs';
 import { $, bytesOf, guarded, make, scores } from './dom.mjs';
 import { pico } from './pico.mjs';
-import { base64 } from './serial_board.mjs';
+import { base64 } from './bytes.mjs';
 
 const EDGE = 256; // pixels of the paper; the model's picture is a 32nd of it each way
 const cache = new Map();
