@@ -64,6 +64,7 @@ def boards() -> list[dict[str, Any]]:
         pico | {"romFile": 0, "pushFile": 0, "window": 0},
         pico | {"romFile": 0, "pushFile": 0, "window": 0, "storage": 100},
         pico | {"heap": 3000},
+        pico | {"arena": 0},
         pico | {"heap": 900, "arena": 0},
     ]
 

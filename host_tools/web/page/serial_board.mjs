@@ -123,7 +123,7 @@ export class SerialBoard {
     } finally {
       if (!this.#lost) {
         await this.send('\x03\x02').catch(() => {});
-        await this.#until([...encoder.encode('>>> ')], 2).catch(() => {});
+        await this.#until([...encoder.encode('>>> ')], 2, MOST).catch(() => {});
         this.onText(encoder.encode('\r>>> ')); // the program may have begun before the last prompt was shown
       }
       this.#queue = null;
