@@ -55,7 +55,7 @@ function place(said) {
     window,
     half: Math.floor(window / (2 * BLOCK)) * BLOCK,
     mounted,
-    base: [Number(size), parseInt(crc, 16)],
+    base: [Number(size), Number(crc)],
     used: Number(used),
     idle: mounted === '0' || mounted === 'plain' ? 1 : 0,
     sequence: 1 + Math.max(...said.get('half').map((fields) => Number(fields[2]))),
