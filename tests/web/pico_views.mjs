@@ -27,7 +27,6 @@ const everySize = async (part) => {
 };
 let begun = performance.now();
 const note = (what) => {
-  console.error(what, JSON.stringify(seen).slice(-300));
   seen.seconds[what] = (performance.now() - begun) / 1000;
   begun = performance.now();
 };

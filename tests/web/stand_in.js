@@ -78,7 +78,9 @@ async function pico(kind) {
 const noisy = () => ({
   async open() {
     const line = new TextEncoder().encode('$GPGGA,123519,4807.038,N,01131.000,E,1,08,0.9,545.4,M,46.9,M,,*47\r\n'.repeat(30));
-    this.readable = new ReadableStream({ pull: (controller) => new Promise((done) => setTimeout(() => done(controller.enqueue(line)), 1)) });
+    let timer;
+    const start = (controller) => (timer = setInterval(() => controller.enqueue(line), 1));
+    this.readable = new ReadableStream({ start, cancel: () => clearInterval(timer) });
     this.writable = new WritableStream({});
   },
   close: async () => {},

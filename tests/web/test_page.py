@@ -285,7 +285,7 @@ def test_first_load(made: Path) -> None:
 
 def test_mica_web(given: Path) -> None:
     """It serves the page and costs of a dropped model, to pages of its own only."""
-    command = [sys.executable, "-m", "mica", "web", str(given / "models"), "--port", "0"]
+    command = [sys.executable, "-m", "mica", "web", str(given / "models"), "--port", "0", "--no-pico"]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert process.stdout and process.stderr
     try:
@@ -305,7 +305,9 @@ def test_mica_web(given: Path) -> None:
         assert "script-src 'self' 'wasm-unsafe-eval'" in headers["Content-Security-Policy"]
         packed = ask("engine/mica.wasm", **{"Accept-Encoding": "gzip"})
         assert packed[2]["Content-Encoding"] == "gzip" and gzip.decompress(packed[1])[:4] == b"\0asm"
-        names = [one["file"] for one in json.loads(ask("site.json")[1])["models"]]
+        said = json.loads(ask("site.json")[1])
+        assert said["native"] == [] and not said["pico"]
+        names = [one["file"] for one in said["models"]]
         assert names == ["digits.mica", "command.mica", "own/words.mica"]
         data = (given / "models" / "words.mica").read_bytes()
         code, body, _ = ask("facts", data)

@@ -291,6 +291,24 @@ def test_size_and_types(built: Path) -> None:
     assert public > {"predict", "runLayers", "see", "listen", "top", "selftest"} and not missing
 
 
+def test_the_npm_package(built: Path, tmp_path: Path) -> None:
+    """What a release has: installed by its name, it runs a model in Node.js."""
+    npm = ["npm", "pack", "--silent", "--pack-destination", str(tmp_path)]
+    subprocess.run(npm, cwd=built, check=True, capture_output=True, timeout=120)
+    (file,) = tmp_path.glob("mica-engine-*.tgz")
+    (tmp_path / "node_modules").mkdir()
+    shutil.unpack_archive(file, tmp_path)
+    (tmp_path / "package").rename(tmp_path / "node_modules" / "mica-engine")
+    (tmp_path / "command.mica").write_bytes((DEMO / "command.mica").read_bytes())
+    (tmp_path / "use.mjs").write_text(
+        "import { readFileSync } from 'node:fs';\nimport { load } from 'mica-engine';\n"
+        "const model = await load(readFileSync('command.mica'));\n"
+        "console.log([...model.generate('its too dark in the office\\n', { maxTokens: 20 })].join(''));\n"
+    )
+    done = subprocess.run(["node", "use.mjs"], cwd=tmp_path, check=True, capture_output=True, text=True, timeout=120)
+    assert done.stdout == "light office on\n"
+
+
 PROGRAM = """
 import { hasSimd, load, MicaError, toSamples, type Layer, type Model, type Tensor } from 'mica-engine';
 

@@ -39,6 +39,7 @@ from mica.toolchain.cache import Progress, cache_dir, locked, quiet
 _DEMO = Path(mica.__file__).parent / "demo"
 LATER = ("pico", "examples")  # what a first visit does not load
 FOR_BOARDS = "native"
+ARCHS = tuple(name for name in natmod.USUAL if name != "x64")  # of native modules: those of boards at a cable
 _WRITTEN = (0, 22, 3, 23, 1, 42, 2, 18, 17, 6, 282)  # pictures of the test set; the last is read wrong
 
 
@@ -46,7 +47,7 @@ def make(
     out: Path,
     models: Path | None = None,
     pico: bool = True,
-    native: Sequence[str] = natmod.USUAL,
+    native: Sequence[str] = ARCHS,
     progress: Progress = quiet,
 ) -> list[str]:
     """Write the page into `out`, a new folder, with the .mica files of `models`, the virtual Pico, and the native modules

@@ -20,7 +20,7 @@ export async function install(board, arch, progress) {
 
 // How a firmware with mica comes onto the board whose name MicroPython says, where mica has one.
 export function firmware(site, build) {
-  const known = site.firmware[build];
+  const known = Object.hasOwn(site.firmware, build) && site.firmware[build];
   if (!known) return ['No firmware with mica is known for this board: ', make('code', {}, 'mica boards'), ' lists those that there are.'];
   const file = make('code', {}, known.file);
   if (known.offset !== null) {
