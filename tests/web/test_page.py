@@ -42,7 +42,8 @@ from mica.web import site
 HERE = Path(__file__).resolve().parent
 FIRST_LOAD = 250_000  # bytes of Try without the virtual Pico, as a server sends them
 WITH_PICO = 800_000
-PROMPT_SECONDS = 1.5  # of the page's process, until the virtual Pico's prompt is there
+PROMPT_CYCLES = 3_000_000  # of the virtual Pico, until it waits at its prompt
+PROMPT_SECONDS = 3.0  # of CPU of the page's processes: 1.5 are what we want, on a machine without other work
 STOCK = bool(os.environ.get("MICA_STOCK")) or ALL  # whether a Pico without mica gets it in the page
 RNG = np.random.default_rng(5)
 SHAKEN = (RNG.integers(-1000, 1000, 4000) * 16).astype(np.int16)
@@ -178,8 +179,8 @@ def test_the_virtual_pico(made: Path, given: Path, tmp_path: Path) -> None:
             flash[at : at + len(block.data)] = block.data
         (given / "stock.bin").write_bytes(flash)
     seen = json.loads(npm_packages.run(HERE / "pico_views.mjs", browser, made, given, tmp_path))
-    print(f"CPU to the prompt: {seen['cpu']:.2f} s; seconds of {seen['seconds']}")
-    assert seen["cpu"] <= PROMPT_SECONDS
+    print(f"to the prompt: {seen['cpu']:.2f} s of CPU, {seen['cycles']:,} cycles; seconds of {seen['seconds']}")
+    assert 500_000 < seen["cycles"] <= PROMPT_CYCLES and seen["cpu"] <= PROMPT_SECONDS
     labels = {
         "digit": "4",
         "word": "(yes|no|<b>up</b>|down)",

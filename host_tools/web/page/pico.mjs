@@ -5,8 +5,9 @@ import { SerialBoard } from './serial_board.mjs';
 let begun = null;
 
 export class WorkerPort {
-  constructor(worker) {
-    this.worker = worker;
+  // cycles: how many the board took to its prompt.
+  constructor(worker, cycles) {
+    Object.assign(this, { worker, cycles });
   }
 
   async open() {
@@ -49,13 +50,14 @@ export async function start({ content, sensors } = {}) {
   const bootrom = await bytesOf('pico/bootrom.bin');
   const worker = new Worker('pico/worker.mjs', { type: 'module' });
   const first = { flash: content ?? (await flash()).content, bootrom, sensors };
-  await new Promise((idle, failed) => {
+  const cycles = await new Promise((idle, failed) => {
     worker.onerror = (event) => failed(new Error(`the virtual Pico cannot start: ${event.message ?? 'its worker failed'}`));
-    worker.addEventListener('message', ({ data }) => (data.idle ? idle() : data.stopped && failed(new Error(data.stopped))));
+    worker.addEventListener('message', ({ data }) => (data.idle ? idle(data.idle) : data.stopped && failed(new Error(data.stopped))));
     worker.postMessage(first);
   });
-  navigator.serviceWorker?.ready.then(({ active }) => active.postMessage('pico')); // from now on without a network, too
-  return new WorkerPort(worker);
+  // From then on without a network, too; not while the prompt is waited for.
+  setTimeout(() => navigator.serviceWorker?.ready.then(({ active }) => active.postMessage('pico')), 3000);
+  return new WorkerPort(worker, cycles);
 }
 
 export function pico() {

@@ -48,7 +48,7 @@ function turn() {
     const idle = machine.clock.idleNanos;
     if (!started && serial.ready && idle === Infinity) {
       started = true;
-      postMessage({ idle: performance.now() });
+      postMessage({ idle: machine.cycles });
     }
     if (idle + debt >= NAP) {
       sleep(idle === Infinity ? Infinity : idle + debt);
