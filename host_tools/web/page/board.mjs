@@ -2,7 +2,7 @@
 import { load } from './engine/mica.mjs';
 import { base64 } from './bytes.mjs';
 import { $, bytesOf, guarded, make, number } from './dom.mjs';
-import { architecture, firmware, install } from './install.mjs';
+import { architecture, firmware, howToInstall, install } from './install.mjs';
 import { push } from './push.mjs';
 import { record, SENSORS } from './record.mjs';
 import { BoardError, SerialBoard } from './serial_board.mjs';
@@ -98,7 +98,7 @@ async function describe(found) {
   $('board-install').hidden = there && !other;
   $('install').hidden = !site.native.includes(arch);
   $('install').dataset.arch = arch;
-  $('install-how').textContent = there ? '' : arch ? (site.native.includes(arch) ? 'It goes into the folder lib of the board\'s files.' : `\`mica natmod --arch ${arch} --package DIR\` makes a module for it.`) : 'This firmware loads no native modules, so it takes a firmware with mica in it.';
+  $('install-how').textContent = there ? '' : howToInstall(site, arch);
   $('firmware-how').replaceChildren(...firmware(site, facts.build));
 }
 

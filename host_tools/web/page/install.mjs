@@ -9,6 +9,12 @@ export async function architecture(board, programs) {
   return (await board.session((run) => run(`_g={'__name__':'install'}\nexec(${quoted(programs.install)},_g)\nprint(_g['arch']())\n_g=None`))).trim();
 }
 
+export function howToInstall(site, arch) {
+  if (!arch) return 'This firmware loads no native modules, so it takes a firmware with mica in it.';
+  if (site.native.includes(arch)) return "It goes into the folder lib of the board's files.";
+  return `\`mica natmod --arch ${arch} --package DIR\` makes a module for it.`;
+}
+
 // Writes the engine and the runtime into /lib, as `mpremote mip install` does, and starts Python again.
 export async function install(board, arch, progress) {
   const { urls } = JSON.parse(new TextDecoder().decode(await bytesOf(`native/${arch}.json`)));
@@ -24,7 +30,8 @@ export function firmware(site, build) {
   if (!known) return ['No firmware with mica is known for this board: ', make('code', {}, 'mica boards'), ' lists those that there are.'];
   const file = make('code', {}, known.file);
   if (known.offset !== null) {
-    return ['The firmware with mica is ', file, ' of the release: ', make('code', {}, `esptool write_flash ${known.offset} ${known.file}`), ', or ', make('code', {}, `mica flash --board ${build} --on auto`), '. It replaces the firmware, not the files.'];
+    const commands = [`esptool write_flash ${known.offset} ${known.file}`, `mica flash --board ${build} --on auto`].map((line) => make('code', {}, line));
+    return ['The firmware with mica is ', file, ' of the release: ', commands[0], ', or ', commands[1], '. It replaces the firmware, not the files.'];
   }
   const copied = ' Hold BOOTSEL while you plug the board in, and copy the file onto the drive that appears. It replaces the firmware, not the files.';
   if (build !== 'RPI_PICO' || !site.pico) return ['The firmware with mica is ', file, ' of the release.', copied];

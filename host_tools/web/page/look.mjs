@@ -79,7 +79,9 @@ async function report(site, file, bytes, costs) {
     const measured = make('div', { id: 'measured' });
     const button = make('button', { type: 'button', id: 'measure' }, 'Measure on the virtual Pico');
     button.onclick = guarded(() => measure(button, measured, bytes, m));
-    said.replaceChildren(...onBoard(b, m), ...(time ? predicted(time, m) : [make('p', {}, 'Its time is predicted by ', make('code', {}, `mica fit ${file} --board ${b.board}`), ', or here where `mica web` serves this page.')]), ...(site.pico && b.board === 'RPI_PICO' ? [make('p', {}, button), measured] : []));
+    const told = make('p', {}, 'Its time is predicted by ', make('code', {}, `mica fit ${file} --board ${b.board}`), ', or here where `mica web` serves this page.');
+    const virtual = site.pico && b.board === 'RPI_PICO' ? [make('p', {}, button), measured] : [];
+    said.replaceChildren(...onBoard(b, m), ...(time ? predicted(time, m) : [told]), ...virtual);
   };
   boards.append(make('label', {}, 'Board ', chosen), said);
   chosen.onchange();
