@@ -49,12 +49,12 @@ export async function playwright(browser, served, options = {}) {
   return page;
 }
 
-// CPU seconds that the page's process has used, its workers too.
-export async function cpuSeconds(browser) {
+// CPU seconds that the page's process has used, its workers too; or all processes of the browser.
+export async function cpuSeconds(browser, all = false) {
   const session = await browser.newBrowserCDPSession();
   const { processInfo } = await session.send('SystemInfo.getProcessInfo');
   await session.detach();
-  return processInfo.filter(({ type }) => type === 'renderer').reduce((sum, { cpuTime }) => sum + cpuTime, 0);
+  return processInfo.filter(({ type }) => all || type === 'renderer').reduce((sum, { cpuTime }) => sum + cpuTime, 0);
 }
 
 const WITH_NAMES = ['button', 'checkbox', 'combobox', 'img', 'image', 'link', 'meter', 'progressbar', 'region', 'spinbutton', 'tab', 'tablist', 'tabpanel', 'textbox', 'searchbox', 'slider'];
@@ -72,16 +72,19 @@ export async function heard(page) {
 // Ids of what the Tab key reaches in a part, and of what it does not, though it can be used.
 export async function tabbed(page, part) {
   await page.evaluate(() => document.activeElement.blur());
-  await page.evaluate((id) => document.getElementById(`tab-${id}`).focus(), part);
+  await page.evaluate((id) => {
+    globalThis.nameOf = (e) => e.id || `${e.tagName} ${[...document.querySelectorAll('*')].indexOf(e)}`;
+    document.getElementById(`tab-${id}`).focus();
+  }, part);
   const reached = new Set();
   for (let i = 0; i < 60; ++i) {
     await page.keyboard.press('Tab');
-    const id = await page.evaluate(() => document.activeElement.id || [...document.querySelectorAll('*')].indexOf(document.activeElement) + document.activeElement.tagName);
-    if (id.endsWith('BODY') || reached.has(id)) break;
+    const id = await page.evaluate(() => nameOf(document.activeElement));
+    if (id.startsWith('BODY') || reached.has(id)) break;
     reached.add(id);
     if (id.endsWith('terminal')) break; // there Tab is a key of the board's prompt, as its label says
   }
-  const usable = await page.evaluate((id) => [...document.querySelectorAll(`#${id} :is(button, input, select, pre[tabindex], canvas[tabindex])`)].filter((e) => e.checkVisibility() && !e.disabled).map((e) => e.id), part);
+  const usable = await page.evaluate((id) => [...document.querySelectorAll(`#${id} :is(button, input, select, pre[tabindex], canvas[tabindex])`)].filter((e) => e.checkVisibility() && !e.disabled).map(nameOf), part);
   return { reached: [...reached], missed: usable.filter((id) => !reached.has(id)) };
 }
 

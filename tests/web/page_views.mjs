@@ -1,7 +1,7 @@
 // node page_views.mjs CHROMIUM SITE GIVEN OUT: drives the page at two sizes and in both colour schemes; prints what was seen.
 // GIVEN: a folder with sound.wav, hostile.mica, damaged.mica. OUT: a folder for screenshots.
 import { join } from 'node:path';
-import { heard, launch, lookedAt, playwright, serve, tabbed } from './browser.mjs';
+import { cpuSeconds, heard, launch, lookedAt, playwright, serve, tabbed } from './browser.mjs';
 
 const [chromium, folder, given, out] = process.argv.slice(2);
 const flags = ['--use-fake-ui-for-media-stream', '--use-fake-device-for-media-stream', `--use-file-for-fake-audio-capture=${join(given, 'sound.wav')}`];
@@ -96,5 +96,6 @@ for (const [width, colorScheme] of [[1600, 'light'], [390, 'dark'], [1600, 'dark
   seen.push(view);
   await page.end();
 }
+seen[0].browser = await cpuSeconds(browser, true);
 console.log(JSON.stringify(seen));
 await browser.close();

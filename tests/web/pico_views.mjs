@@ -243,6 +243,7 @@ await page.keyboard.press('Enter');
 await until('#terminal', '\n25');
 seen.offline = await text('#terminal');
 note('offline');
+seen.browser = await cpuSeconds(browser, true);
 console.log(JSON.stringify(seen));
 await page.end();
 await browser.close();
