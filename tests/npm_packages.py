@@ -28,7 +28,7 @@ def run(script: Path, *args: object) -> str:
             if done.returncode:
                 lock.unlink()
             assert done.returncode == 0, done.stderr
-        for path in script.parent.glob("*.mjs"):
+        for path in [*script.parent.glob("*.mjs"), *script.parent.glob("*.js")]:
             shutil.copy(path, folder / path.name)
     command = ["node", script.name, *map(str, args)]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, timeout=600)

@@ -65,7 +65,7 @@ MAY_IMPORT: Mapping[str, set[str]] = {
     | {"quantise", "reference", "report", "run", "sound"},
     "report": _BYTES | {"boards", "cost"},
     # the page for browsers
-    "web": {"boards", "flash", "format", "images", "link", "report", "toolchain"},
+    "web": {"boards", "cost", "flash", "format", "images", "link", "report", "toolchain"},
     # doors
     "demo": set(),
     "backend": _BYTES | {"compile", "run"},

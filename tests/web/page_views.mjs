@@ -1,7 +1,7 @@
 // node page_views.mjs CHROMIUM SITE GIVEN OUT: drives the page at two sizes and in both colour schemes; prints what was seen.
 // GIVEN: a folder with sound.wav, hostile.mica, damaged.mica. OUT: a folder for screenshots.
 import { join } from 'node:path';
-import { launch, lookedAt, playwright, serve } from './browser.mjs';
+import { cpuSeconds, heard, launch, lookedAt, playwright, serve, tabbed } from './browser.mjs';
 
 const [chromium, folder, given, out] = process.argv.slice(2);
 const flags = ['--use-fake-ui-for-media-stream', '--use-fake-device-for-media-stream', `--use-file-for-fake-audio-capture=${join(given, 'sound.wav')}`];
@@ -11,7 +11,9 @@ for (const [width, colorScheme] of [[1600, 'light'], [390, 'dark'], [1600, 'dark
   const page = await playwright(browser, await serve(folder), { viewport: { width, height: 900 }, colorScheme, permissions: ['microphone'] });
   const text = (selector) => page.locator(selector).innerText();
   const layout = () => page.evaluate(lookedAt);
-  const view = { width, colorScheme, layouts: [] };
+  const view = { width, colorScheme, layouts: [], missed: {} };
+  // One of them has no Web Serial.
+  if (seen.length === 1) await page.addInitScript(() => delete Navigator.prototype.serial);
   await page.goto('');
   await page.waitForSelector('body[data-ready=try]');
   // A one, drawn with the mouse.
@@ -48,10 +50,13 @@ for (const [width, colorScheme] of [[1600, 'light'], [390, 'dark'], [1600, 'dark
   view.call = await text('#call-answer b');
   view.layouts.push(await layout());
   await page.screenshot({ path: join(out, `try-${width}-${colorScheme}.png`), fullPage: true });
+  view.heard = await heard(page);
+  view.missed.try = (await tabbed(page, 'try')).missed;
   // By the keyboard to the next part.
   await page.locator('#tab-try').focus();
   await page.keyboard.press('ArrowLeft');
   await page.waitForSelector('body[data-ready=board]');
+  if (seen.length === 1) Object.assign(view, { noSerial: await text('#no-serial'), connects: await page.locator('#connect').isEnabled() });
   view.layouts.push(await layout());
   await page.keyboard.press('ArrowLeft');
   await page.waitForSelector('body[data-ready=look]');
@@ -61,6 +66,8 @@ for (const [width, colorScheme] of [[1600, 'light'], [390, 'dark'], [1600, 'dark
   view.board = await text('#board-facts');
   view.boxes = await page.locator('[aria-label=graph] rect').count();
   view.layouts.push(await layout());
+  view.missed.look = (await tabbed(page, 'look')).missed;
+  view.heard.unnamed.push(...(await heard(page)).unnamed);
   await page.screenshot({ path: join(out, `look-${width}-${colorScheme}.png`), fullPage: true });
   await page.locator('#look-file').setInputFiles(join(given, 'hostile.mica'));
   await page.waitForFunction(() => document.querySelector('#report h2')?.textContent.includes('<img'));
@@ -89,5 +96,6 @@ for (const [width, colorScheme] of [[1600, 'light'], [390, 'dark'], [1600, 'dark
   seen.push(view);
   await page.end();
 }
+seen[0].browser = await cpuSeconds(browser, true);
 console.log(JSON.stringify(seen));
 await browser.close();

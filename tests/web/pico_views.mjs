@@ -1,76 +1,92 @@
-// node pico_views.mjs CHROMIUM SITE GIVEN OUT: the virtual Pico in the page, and the part for boards over a stand-in for Web Serial,
-// whose port is a second virtual Pico. Prints what was seen.
+// node pico_views.mjs CHROMIUM SITE GIVEN OUT: the virtual Pico in the page, and the part for boards over a stand-in for Web Serial
+// (stand_in.js). GIVEN: sound.wav, what sensors give (SENSORS.json and files), perhaps stock.bin. Prints what was seen.
+import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { launch, lookedAt, playwright, serve } from './browser.mjs';
+import { cpuSeconds, heard, launch, lookedAt, playwright, serve, tabbed } from './browser.mjs';
 
 const [chromium, folder, given, out] = process.argv.slice(2);
 const flags = ['--use-fake-ui-for-media-stream', '--use-fake-device-for-media-stream', `--use-file-for-fake-audio-capture=${join(given, 'sound.wav')}`];
 const browser = await launch(chromium, flags);
-const page = await playwright(browser, await serve(folder), { viewport: { width: 1600, height: 900 }, permissions: ['microphone'] });
+const sensors = JSON.parse(readFileSync(join(given, 'SENSORS.json'), 'utf8'));
+const stock = existsSync(join(given, 'stock.bin'));
+const names = [...Object.values(sensors).map(({ file }) => file), ...(stock ? ['stock.bin'] : [])];
+const more = Object.fromEntries(names.map((name) => [name, readFileSync(join(given, name))]));
+const page = await playwright(browser, await serve(folder, '/some/path/', more), { viewport: { width: 1600, height: 900 }, permissions: ['microphone'] });
 page.setDefaultTimeout(120000);
 const text = (selector) => page.locator(selector).innerText();
 const until = (selector, part) => page.waitForFunction(([s, p]) => document.querySelector(s)?.textContent.includes(p), [selector, part]);
-const seen = { layouts: [] };
-const everySize = async () => {
+const seen = { layouts: [], heard: {}, missed: {}, seconds: {} };
+const everySize = async (part) => {
   for (const [width, colorScheme] of [[390, 'dark'], [390, 'light'], [1600, 'dark'], [1600, 'light']]) {
     await page.setViewportSize({ width, height: 900 });
     await page.emulateMedia({ colorScheme });
     seen.layouts.push({ colorScheme, ...(await page.evaluate(lookedAt)) });
   }
+  seen.heard[part] = await heard(page);
+  seen.missed[part] = (await tabbed(page, part)).missed;
+};
+let begun = performance.now();
+const note = (what) => {
+  seen.seconds[what] = (performance.now() - begun) / 1000;
+  begun = performance.now();
 };
 process.on('uncaughtException', async (error) => {
-  console.error(String(error), await page.locator('body').innerText(), page.errors);
+  console.error(String(error), await page.locator('body').innerText(), page.errors, seen);
   process.exit(1);
 });
+await page.addInitScript({ path: 'stand_in.js' });
 
-// A port that is the virtual Pico of `worker`; `cutAfter`: bytes written until the cable is cut. `silent`: nothing ever answers.
-await page.addInitScript(() => {
-  globalThis.standIn = { cutAfter: Infinity, silent: false, worker: null };
-  const serial = {
-    requestPort: async () => {
-      const { start, WorkerPort } = await import(new URL('pico.mjs', location.href));
-      if (standIn.silent) return { open() { this.readable = new ReadableStream({}); this.writable = new WritableStream({}); }, close: async () => {} };
-      standIn.worker ??= (await start()).worker;
-      const port = new WorkerPort(standIn.worker);
-      const { cutAfter } = standIn;
-      const open = port.open.bind(port);
-      port.open = async () => {
-        await open();
-        const writer = port.writable.getWriter();
-        let written = 0;
-        let cut;
-        const reader = port.readable.getReader();
-        port.writable = new WritableStream({
-          write: async (bytes) => {
-            written += bytes.length;
-            if (written > cutAfter) {
-              cut.error(new Error('lost'));
-              await port.setSignals({ dataTerminalReady: false });
-              throw new Error('lost');
-            }
-            await writer.write(bytes);
-          },
-        });
-        port.readable = new ReadableStream({
-          start: async (controller) => {
-            cut = controller;
-            for (;;) {
-              const { value, done } = await reader.read();
-              if (done) return;
-              try { controller.enqueue(value); } catch { return; }
-            }
-          },
-          cancel: () => reader.cancel(),
-        });
-      };
-      return port;
-    },
-  };
-  Object.defineProperty(Navigator.prototype, 'serial', { configurable: true, get: () => serial });
+// ---- Prompt: first, so that its start is measured
+await page.goto('');
+await page.waitForSelector('body[data-ready=try]');
+await page.evaluate(() => navigator.serviceWorker.ready.then(() => 0)); // that is work of the first visit
+const before = await cpuSeconds(browser);
+await page.locator('#tab-prompt').click();
+await page.waitForSelector('body[data-ready=prompt]');
+await until('#terminal', '>>> ');
+seen.cpu = (await cpuSeconds(browser)) - before;
+seen.cycles = await page.evaluate(async () => (await (await import(new URL('pico.mjs', location.href))).pico()).port.cycles);
+note('prompt');
+await page.locator('#terminal').focus();
+await page.keyboard.type('6*7');
+await page.keyboard.press('Enter');
+await until('#terminal', '\n42');
+await page.keyboard.type('pritn');
+for (let i = 0; i < 3; ++i) await page.keyboard.press('Backspace');
+await page.keyboard.type('int(7*7)');
+await page.keyboard.press('Enter');
+await until('#terminal', '\n49');
+await page.locator('#prompt-files').setInputFiles({ name: 'hello.py', mimeType: 'text/plain', buffer: Buffer.from('print("hello", 3 * 37)') });
+await until('#prompt-state', 'hello.py');
+const drop = await page.evaluateHandle(() => {
+  const data = new DataTransfer();
+  data.items.add(new File(['print("dropped", 4 * 28)'], 'dropped.py'));
+  return data;
 });
+await page.dispatchEvent('#terminal', 'drop', { dataTransfer: drop });
+await until('#prompt-state', 'On the board: dropped.py');
+await page.locator('#terminal').focus();
+await page.keyboard.type('import hello, dropped');
+await page.keyboard.press('Enter');
+await until('#terminal', 'dropped 112');
+await page.keyboard.type('while 1: pass');
+await page.keyboard.press('Enter');
+await page.keyboard.press('Enter');
+await page.waitForTimeout(100);
+await page.keyboard.press('Control+c');
+await until('#terminal', 'KeyboardInterrupt');
+await page.locator('#examples').selectOption('selftest.py');
+await until('#terminal', 'first bad layer: ');
+seen.prompt = await text('#terminal');
+await everySize('prompt');
+await page.screenshot({ path: join(out, 'pico-prompt.png'), fullPage: true });
+await page.locator('#terminal').focus();
+await page.keyboard.press('Shift+Tab');
+seen.left = await page.evaluate(() => document.activeElement.id);
+note('prompt used');
 
 // ---- Try: the engine and the virtual Pico side by side
-await page.goto('');
+await page.locator('#tab-try').click();
 await page.waitForSelector('body[data-ready=try]');
 await page.locator('#with-pico').check();
 const compared = async (box) => {
@@ -91,88 +107,143 @@ await page.locator('#talk button').click();
 seen.sentence = await compared('#call-answer');
 await page.screenshot({ path: join(out, 'pico-try.png'), fullPage: true });
 
-// ---- Prompt
-await page.locator('#tab-prompt').click();
-await page.waitForSelector('body[data-ready=prompt]');
-await page.locator('#terminal').focus();
-await page.keyboard.type('6*7');
-await page.keyboard.press('Enter');
-await until('#terminal', '\n42');
-await page.keyboard.type('pritn');
-for (let i = 0; i < 3; ++i) await page.keyboard.press('Backspace');
-await page.keyboard.type('int(7*7)');
-await page.keyboard.press('Enter');
-await until('#terminal', '\n49');
-await page.locator('#prompt-files').setInputFiles({ name: 'hello.py', mimeType: 'text/plain', buffer: Buffer.from('print("hello", 3 * 37)') });
-await until('#prompt-state', 'hello.py');
-await page.locator('#terminal').focus();
-await page.keyboard.type('import hello');
-await page.keyboard.press('Enter');
-await until('#terminal', 'hello 111');
-await page.keyboard.type('while 1: pass');
-await page.keyboard.press('Enter');
-await page.keyboard.press('Enter');
-await page.waitForTimeout(100);
-await page.keyboard.press('Control+c');
-await until('#terminal', 'KeyboardInterrupt');
-await page.locator('#examples').selectOption('selftest.py');
-await until('#terminal', 'first bad layer: ');
-seen.prompt = await text('#terminal');
-await everySize();
-await page.screenshot({ path: join(out, 'pico-prompt.png'), fullPage: true });
-await page.keyboard.press('Shift+Tab');
-seen.left = await page.evaluate(() => document.activeElement.id);
+note('try');
+
+// ---- Look: a model is timed on the virtual Pico; the server has no costs
+await page.locator('#tab-look').click();
+await page.waitForSelector('body[data-ready=look]');
+await page.locator('#look-file').setInputFiles(join(given, 'models', 'words.mica'));
+await page.waitForFunction(() => document.querySelector('#report h2')?.textContent === 'four words');
+await page.locator('#board-choice').selectOption({ label: 'RPI_PICO' });
+seen.unpredicted = await text('#board-facts');
+await page.locator('#measure').click();
+await until('#measured', 'A Pico takes');
+seen.measured = await text('#measured');
+note('look');
 
 // ---- Board
 await page.locator('#tab-board').click();
 await page.waitForSelector('body[data-ready=board]');
-await page.evaluate(() => (standIn.silent = true));
-await page.locator('#connect').click();
-await until('#trouble', 'does not answer');
-seen.silent = await text('#trouble');
-await page.evaluate(() => (standIn.silent = false));
-await page.locator('#connect').click();
-await until('#board-state', 'heap');
-seen.facts = await text('#board-state');
-await page.locator('#board-model').selectOption('own/words.mica');
+await page.evaluate((wired) => (standIn.sensors = wired), sensors);
+const become = (change) => page.evaluate((c) => Object.assign(standIn, c), change);
+const connect = async (said) => {
+  await page.locator('#connect').click();
+  await page.waitForFunction(([p]) => document.getElementById('board-state').textContent.includes(p) || document.getElementById('trouble').textContent, [said]);
+  return `${await text('#board-state')} ${await text('#trouble')}`;
+};
 const click = async (id, said) => {
   await page.locator(id).click();
   await page.waitForFunction(([p]) => document.getElementById('board-state').textContent.includes(p) || document.getElementById('trouble').textContent, [said]);
   return `${await text('#board-state')}${await text('#trouble')}`;
 };
-seen.push = await click('#push', 'is on the board');
-seen.selftest = await click('#board-selftest', 'passed');
-seen.compare = await click('#compare', 'the same bytes');
-await page.locator('#disconnect').click();
-await until('#board-state', 'Not connected');
+const leave = async () => {
+  await page.locator('#disconnect').click();
+  await until('#board-state', 'Not connected');
+};
+// Devices that are no board, and boards without mica.
+seen.wrong = {};
+for (const kind of ['silent', 'noisy']) {
+  await become({ kind });
+  seen.wrong[kind] = await connect('NEVER');
+}
+const probe = (machine, build, rest = '') => ['_mica_probe()', `mica:heap 90000 8000\r\nmica:micropython 1.25.0\r\nmica:machine ${machine}\r\nmica:build ${build}\r\n${rest}`];
+const python = ['sys.implementation.name', 'micropython\r\n'];
+const boards = {
+  circuit: [['sys.implementation.name', 'circuitpython\r\n']],
+  esp32: [python, probe('Generic ESP32 module with ESP32', 'ESP32_GENERIC'), ["_g['arch']()", 'xtensawin\r\n']],
+  pico2: [python, probe('Raspberry Pi Pico2 with RP2350', 'RPI_PICO2'), ["_g['arch']()", 'armv7emsp\r\n']],
+  unknown: [python, probe('ESP module with ESP8266', 'ESP8266_GENERIC'), ["_g['arch']()", '\r\n']],
+  old: [python, probe('Raspberry Pi Pico with RP2040', 'RPI_PICO', 'mica:engine 1.0 armv6m 16384 -\r\nmica:mica 0.0.9\r\n')],
+};
+for (const [kind, answers] of Object.entries(boards)) {
+  await become({ kind, answers });
+  seen.wrong[kind] = `${await connect('heap')}\n${await page.locator('#board-install').isVisible() ? await text('#board-install') : ''}`;
+  if (await page.locator('#disconnect').isEnabled()) await leave();
+}
+note('wrong boards');
+
+const download = async (locator) => {
+  const [file] = await Promise.all([page.waitForEvent('download'), locator.click()]);
+  await file.saveAs(join(out, file.suggestedFilename()));
+  return file.suggestedFilename();
+};
+const words = async () => ({ push: await click('#push', 'is on the board'), selftest: await click('#board-selftest', 'passed'), compare: await click('#compare', 'the same bytes') });
+if (stock) {
+  await become({ kind: 'stock' });
+  seen.stock = { before: `${await connect('heap')} ${await text('#board-install')}` };
+  await everySize('board');
+  seen.stock.firmware = await download(page.locator('#save-firmware'));
+  seen.stock.after = await click('#install', 'is there, with');
+  await page.locator('#board-model').selectOption('own/words.mica');
+  Object.assign(seen.stock, await words());
+  await leave();
+  note('stock');
+}
+
+await become({ kind: 'pico' });
+seen.facts = await connect('heap');
+await page.locator('#board-model').selectOption('own/words.mica');
+Object.assign(seen, await words());
+await leave();
 // The cable is cut while another file of that name goes over it.
-await page.evaluate(() => (standIn.cutAfter = 6000));
-await page.locator('#connect').click();
-await until('#board-state', 'heap');
+await connect('heap');
 await page.locator('#board-file').setInputFiles({ name: 'words.mica', mimeType: '', buffer: Buffer.from(await (await fetch(`${page.base}models/digits.mica`)).arrayBuffer()) });
+await become({ left: 9000 });
 await page.locator('#push').click();
 await until('#board-state', 'Not connected');
 seen.cut = `${await text('#board-state')} ${await text('#trouble')}`;
-await page.evaluate(() => (standIn.cutAfter = Infinity));
-await page.locator('#connect').click();
-await until('#board-state', 'heap');
+seen.reached = await page.evaluate(() => document.getElementById('push-progress').value);
+await become({ left: Infinity });
+await connect('heap');
 await page.locator('#board-file').setInputFiles([]);
 seen.after = await click('#compare', 'the same bytes');
-await page.locator('#record-count').fill('200');
-await page.locator('#record').click();
-await page.waitForSelector('#recordings a');
-const [download] = await Promise.all([page.waitForEvent('download'), page.locator('#recordings a').click()]);
-const { readFileSync } = await import('node:fs');
-const file = readFileSync(await download.path());
-seen.recorded = { name: download.suggestedFilename(), bytes: file.length, head: file.subarray(0, 4).toString(), rate: file.readUInt32LE(24) };
+// Again, whole: the rest of the half is sent, and it is in use.
+await page.locator('#board-file').setInputFiles({ name: 'words.mica', mimeType: '', buffer: Buffer.from(await (await fetch(`${page.base}models/digits.mica`)).arrayBuffer()) });
+seen.replaced = [await click('#push', 'is on the board'), await click('#compare', 'the same bytes')];
+await page.locator('#board-file').setInputFiles({ name: 'rejected.mica', mimeType: '', buffer: readFileSync(join(given, 'rejected.mica')) });
+seen.rejected = await click('#push', 'NEVER');
+note('push');
+
+// ---- Record
+seen.recorded = [];
+for (const [sensor, wires, rate, count] of [['adc', '', 1000, 200], ['mpu6050', 'sda=4,scl=5', 100, 40], ['i2s', '', 16000, 1600]]) {
+  await page.locator('#sensor').selectOption(sensor);
+  if (wires) await page.locator('#wires').fill(wires);
+  await page.locator('#record-rate').fill(String(rate));
+  await page.locator('#record-count').fill(String(count));
+  const said = await click('#record', 'Recorded');
+  seen.recorded.push(said.startsWith('Recorded') ? await download(page.locator('#recordings li').last().locator('a')) : said);
+}
+await page.locator('#sensor').selectOption('mpu6500');
+seen.noSensor = await click('#record', 'NEVER');
+await page.locator('#wires').fill('sda=x');
+seen.noWires = await click('#record', 'NEVER');
+note('record');
 await page.locator('#board-terminal').focus();
-await page.keyboard.type('import os; os.listdir()');
+await page.keyboard.type("import os; os.listdir('/rom')");
 await page.keyboard.press('Enter');
 await until('#board-terminal', 'words.mica');
 seen.files = await text('#board-terminal');
-await everySize();
+await everySize('board');
 await page.screenshot({ path: join(out, 'pico-board.png'), fullPage: true });
-Object.assign(seen, { errors: page.errors, requests: page.foreign });
+Object.assign(seen, { errors: page.errors.filter((line) => !/40[45]/.test(line)), requests: page.foreign });
+
+// ---- Without a network, after the first load
+await page.evaluate(async () => {
+  for (const kept = await caches.open('mica'); !(await kept.match('pico/flash.gz')) || !(await kept.match('pico/rp2040js/index.js')); ) await new Promise((done) => setTimeout(done, 50));
+});
+await page.stop();
+await page.goto('#prompt');
+await page.reload();
+await page.waitForSelector('body[data-ready=prompt]');
+await until('#terminal', '>>> ');
+await page.locator('#terminal').focus();
+await page.keyboard.type('print(5*5)');
+await page.keyboard.press('Enter');
+await until('#terminal', '\n25');
+seen.offline = await text('#terminal');
+note('offline');
+seen.browser = await cpuSeconds(browser, true);
 console.log(JSON.stringify(seen));
 await page.end();
 await browser.close();

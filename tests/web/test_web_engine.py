@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import gzip
 import json
+import math
 import random
 import re
 import shutil
@@ -36,6 +37,7 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 DEMO = ROOT / "host_tools" / "mica" / "demo"
 GOLDEN = sorted((ROOT / "tests" / "format" / "golden").glob("*.mica"))
+MOST_TIMES = 2.0  # of the native engine's time; 1.3 is what we want, on a machine without other work
 MOST_BYTES = 95_000  # of the engine, as a server sends it
 # What is asked for, and the shape of the features.
 FRONT_ENDS = {
@@ -289,18 +291,81 @@ def test_size_and_types(built: Path) -> None:
     assert public > {"predict", "runLayers", "see", "listen", "top", "selftest"} and not missing
 
 
+def test_the_npm_package(built: Path, tmp_path: Path) -> None:
+    """What a release has: installed by its name, it runs a model in Node.js."""
+    npm = ["npm", "pack", "--silent", "--pack-destination", str(tmp_path)]
+    subprocess.run(npm, cwd=built, check=True, capture_output=True, timeout=120)
+    (file,) = tmp_path.glob("mica-engine-*.tgz")
+    (tmp_path / "node_modules").mkdir()
+    shutil.unpack_archive(file, tmp_path)
+    (tmp_path / "package").rename(tmp_path / "node_modules" / "mica-engine")
+    (tmp_path / "command.mica").write_bytes((DEMO / "command.mica").read_bytes())
+    (tmp_path / "use.mjs").write_text(
+        "import { readFileSync } from 'node:fs';\nimport { load } from 'mica-engine';\n"
+        "const model = await load(readFileSync('command.mica'));\n"
+        "console.log([...model.generate('its too dark in the office\\n', { maxTokens: 20 })].join(''));\n"
+    )
+    done = subprocess.run(["node", "use.mjs"], cwd=tmp_path, check=True, capture_output=True, text=True, timeout=120)
+    assert done.stdout == "light office on\n"
+
+
+PROGRAM = """
+import { hasSimd, load, MicaError, toSamples, type Layer, type Model, type Tensor } from 'mica-engine';
+
+export async function use(bytes: Uint8Array, canvas: CanvasRenderingContext2D, sound: Float32Array): Promise<string> {
+  const simd: boolean = hasSimd();
+  const model: Model = await load(bytes, { scratch: simd ? 1024 : 0 });
+  const [scores]: Float32Array[] = model.predict([[[0.5, 1], [2, 3]]]);
+  model.predict({ x: new Int8Array(64) });
+  const inputs: Tensor[] = model.inputs;
+  const slowest: Layer | undefined = [...model.layers].sort((a, b) => b.macs - a.macs)[0];
+  model.listen(sound);
+  model.listen(toSamples(sound));
+  model.see(canvas.getImageData(0, 0, 8, 8), { part: [0, 0, 4, 4], area: true });
+  for (const { layer, bytes: made } of model.runLayers()) console.log(layer.name, made.length, inputs[0].scale);
+  const bad = model.selftest();
+  if (bad) throw new MicaError(`vector ${bad.vector} ${bad.layer?.name ?? bad.output}`);
+  for (const piece of model.generate('a', { maxTokens: 3, temperature: 0.5 })) console.log(piece);
+  const [label, score]: [string, number] = model.top(1)[0];
+  return `${label} ${score + scores[0]} ${slowest?.kernel} ${model.tokens?.window} ${model.info.strips}`;
+}
+"""
+MISTAKES = (
+    "model.run(1)",
+    "model.predict('x')",
+    "model.info.weight",
+    "const n: string = model.sampleRate",
+    "model.see([1, 2])",
+)
+
+
+def test_types(built: Path, tmp_path: Path) -> None:
+    """TypeScript takes a program that uses all of the engine, and refuses five mistakes."""
+    package = tmp_path / "node_modules" / "mica-engine"
+    shutil.copytree(built, package)
+    (tmp_path / "package.json").write_text('{"type": "module"}')
+    (tmp_path / "use.ts").write_text(PROGRAM)
+    assert npm_packages.run(HERE / "check_types.mjs", tmp_path / "use.ts") == ""
+    lines = PROGRAM.split("\n")
+    at = next(i for i, line in enumerate(lines) if "const inputs" in line)
+    (tmp_path / "use.ts").write_text("\n".join([*lines[:at], *MISTAKES, *lines[at:]]))
+    said = npm_packages.run(HERE / "check_types.mjs", tmp_path / "use.ts")
+    assert [int(line.split(":")[0]) for line in said.splitlines()] == [at + 1 + k for k in range(len(MISTAKES))], said
+
+
 def test_time_beside_native(built: Path, tmp_path: Path) -> None:
-    """Measured, not asserted: other work on the machine would decide."""
+    """Of CPU time, the fastest of many short measurements; the bound is wide, since other work on the machine disturbs them."""
     net = ROOT.parent / "shared" / "models" / "kws" / "model_qdq.onnx"
     if not net.is_file():
         pytest.skip("the folder ../shared/models is missing")
     data = packed(tmp_path, net)
     found = in_node(tmp_path, built, "mica.wasm", [{"file": text(data)}], "--time")
-    model = NativeModel(data)
-    begun, runs = time.process_time(), 0
-    while time.process_time() - begun < 0.5:
-        model.run()
-        runs += 1
-    native = 1000 * (time.process_time() - begun) / runs
-    print(f"kws: {found['milliseconds']:.3f} ms, native {native:.3f} ms, {found['milliseconds'] / native:.2f} times")
-    assert found["milliseconds"] > 0
+    model, native = NativeModel(data), math.inf
+    for _ in range(60):
+        begun = time.process_time()
+        for _ in range(20):
+            model.run()
+        native = min(native, 50 * (time.process_time() - begun))
+    ratio = found["milliseconds"] / native
+    print(f"kws: {found['milliseconds']:.3f} ms, native {native:.3f} ms, {ratio:.2f} times")
+    assert ratio <= MOST_TIMES

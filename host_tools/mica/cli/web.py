@@ -22,7 +22,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--port", metavar="N", type=int, default=8080, help="0: any that is free; default: 8080")
     parser.add_argument(
-        "--no-pico", action="store_true", help="leave the virtual Pico out; its firmware takes a minute to build"
+        "--no-pico",
+        action="store_true",
+        help="leave out the virtual Pico and the native modules, which take minutes to build once",
     )
     parser.add_argument(
         "-o",
@@ -71,5 +73,5 @@ def _make(out: Path, models: Path | None, pico: bool) -> None:
     """The page, with a warning for each file that is no model."""
     from mica.web import site
 
-    for line in site.make(out, models, pico, say):
+    for line in site.make(out, models, pico, **({} if pico else {"native": ()}), progress=say):
         say(f"warning: left out: {line}")

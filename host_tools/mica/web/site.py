@@ -1,7 +1,8 @@
 """The page as a folder of files that any server can give: host_tools/web/page, the engine, models, and what is known of them (site.json).
 
 index.html  *.mjs  page.css  site.json
-pico/       the virtual Pico: worker.mjs, scripts of boards/common/rp2040, rp2040js, bootrom.bin, flash.gz, models.json
+pico/       the virtual Pico: worker.mjs, scripts of boards/common/rp2040, rp2040js, bootrom.bin, flash.gz, places.json
+native/     the engine and the runtime for boards that keep their firmware, as `mica natmod --package` writes them
 examples/   of firmware/
 engine/     mica.mjs  mica.wasm  mica-plain.wasm
 models/     digits.mica  command.mica  own/...  and beside each a .json of what it costs on boards
@@ -15,31 +16,42 @@ import json
 import re
 import shutil
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import mica
-from mica.boards import all_boards, load_board
+from mica.boards import BoardSpec, all_boards, load_board
+from mica.cost.table import Table
 from mica.errors import MicaError
 from mica.flash import firmware_image
 from mica.format import codec
-from mica.images import uf2
+from mica.images import romfs, uf2
 from mica.link import on_board, virtual_pico
 from mica.report.facts import facts
 from mica.resources import data_dir
-from mica.toolchain import notices, wasm
+from mica.toolchain import mip_package, natmod, notices, wasm
 from mica.toolchain.build import build
 from mica.toolchain.cache import Progress, cache_dir, locked, quiet
 
 _DEMO = Path(mica.__file__).parent / "demo"
 LATER = ("pico", "examples")  # what a first visit does not load
+FOR_BOARDS = "native"
+ARCHS = tuple(name for name in natmod.USUAL if name != "x64")  # of native modules: those of boards at a cable
 _WRITTEN = (0, 22, 3, 23, 1, 42, 2, 18, 17, 6, 282)  # pictures of the test set; the last is read wrong
 
 
-def make(out: Path, models: Path | None = None, pico: bool = True, progress: Progress = quiet) -> list[str]:
-    """Write the page into `out`, a new folder, with the .mica files of `models`, and the virtual Pico.
+def make(
+    out: Path,
+    models: Path | None = None,
+    pico: bool = True,
+    native: Sequence[str] = ARCHS,
+    progress: Progress = quiet,
+) -> list[str]:
+    """Write the page into `out`, a new folder, with the .mica files of `models`, the virtual Pico, and the native modules
+    of these architectures.
 
     Returns what is left out, and why. Raises MicaError.
     """
@@ -64,21 +76,92 @@ def make(out: Path, models: Path | None = None, pico: bool = True, progress: Pro
             _pico(out / "pico", [out / "models" / "digits.mica", out / "models" / "command.mica"], progress)
         except MicaError as error:
             wrong.append(f"the virtual Pico: {error}")
+    archs = _native(out / FOR_BOARDS, native, wrong, progress)
     examples = data_dir("firmware") / "examples"
     shutil.copytree(examples, out / "examples", ignore=shutil.ignore_patterns("__pycache__"))
     files = [path.relative_to(out).as_posix() for path in sorted(out.rglob("*")) if path.is_file()]
-    kept = [name for name in files if name.partition("/")[0] not in LATER and "/own/" not in name]
+    of_visit = [name for name in files if name.partition("/")[0] not in (*LATER, FOR_BOARDS) and "/own/" not in name]
+    table = Table.read()
     site = {
         "version": mica.__version__,
         "pico": (out / "pico" / "flash.gz").is_file(),
         "models": listed,
         "digits": _written(),
         "examples": sorted(path.name for path in examples.glob("*.py")),
-        "programs": {name: on_board.source(name) for name in ("probe", "record_adc")},
-        "files": ["site.json", *kept],  # for offline.js
+        "programs": _programs(),
+        "native": archs,
+        "firmware": {board.name: _firmware(board) for board in _flashed()},
+        "boards": [_facts(board, table) for board in _flashed()],
+        # for offline.js
+        "files": ["./", "site.json", *of_visit],
+        "later": [name for name in files if name.partition("/")[0] in LATER],
     }
     (out / "site.json").write_text(json.dumps(site), encoding="utf-8")
     return wrong
+
+
+def _flashed() -> list[BoardSpec]:
+    """Boards that are flashed, Raspberry Pi's first."""
+    boards = [board for board in all_boards() if board.flasher != "none"]
+    return sorted(boards, key=lambda board: not board.name.startswith("RPI_"))
+
+
+def _programs() -> dict[str, str]:
+    """Python that boards execute for the page."""
+    names = ("probe", "get", "record_adc", "record_i2s", "record_motion")
+    install = (data_dir("firmware") / "mica" / "install.py").read_text(encoding="utf-8")
+    return {**{name: on_board.source(name) for name in names}, "install": install}
+
+
+def _native(folder: Path, archs: Sequence[str], wrong: list[str], progress: Progress) -> list[str]:
+    """The native modules that can be made here, as a package; their architectures. Adds what is left out to `wrong`."""
+    made = []
+    for arch in archs:
+        try:
+            natmod.build(arch, progress=progress)
+            made.append(arch)
+        except MicaError as error:
+            wrong.append(f"the native module for {arch}: {error}")
+    if made:
+        mip_package.write(folder, made, progress=progress)
+    return made
+
+
+def _firmware(board: BoardSpec) -> dict[str, Any]:
+    """The firmware's file in a release, and where esptool writes it."""
+    suffix = ".uf2" if board.flasher == "uf2" else ".bin"
+    return {
+        "file": f"mica-{mica.__version__}-{board.name}{suffix}",
+        "offset": hex(board.esptool.offset) if board.esptool else None,
+    }
+
+
+def _facts(board: BoardSpec, table: Table) -> dict[str, Any]:
+    """What page/fit.mjs takes to say if a model fits; bytes, null where nothing is known. romFile, pushFile: the largest model for
+    the ROMFS window, and for a half of it."""
+    window = board.romfs.size if board.romfs else 0
+    half = romfs.half_size(window) - romfs.BLOCK if window else 0
+    kept, heap = table.board(board), table.heap(board)[0]
+    return {
+        "board": board.name,
+        "ram": board.ram,
+        "arena": board.arena,
+        "storage": board.storage,
+        "window": window,
+        "romFile": _largest(window, b""),
+        "pushFile": _largest(half, romfs.TAG),
+        "heap": heap,
+        "heapFixed": kept["heap_fixed"],
+        "heapStep": kept["heap_step"],
+    }
+
+
+def _largest(room: int, tag: bytes) -> int:
+    """Bytes of the largest model whose ROMFS image has no more than `room`."""
+    size = max(0, room)
+    while size and len(romfs.build({"model.mica": bytes(size)}, tag=tag)) > room:
+        size -= 1
+    return size
 
 
 def _pico(folder: Path, models: list[Path], progress: Progress) -> None:
@@ -89,8 +172,13 @@ def _pico(folder: Path, models: list[Path], progress: Progress) -> None:
     content = firmware_image.with_models(image, firmware_image.read_models(models)).as_file()
     emulator = virtual_pico.install(progress)
     flash = bytearray()
+    spans: list[list[int]] = []  # of the file: offset, bytes
     for block in uf2.parse(content, "the image"):
         at = block.address - virtual_pico.FLASH_BASE
+        if spans and sum(spans[-1]) == at:
+            spans[-1][1] += len(block.data)
+        else:
+            spans.append([at, len(block.data)])
         flash.extend(b"\xff" * max(0, at + len(block.data) - len(flash)))
         flash[at : at + len(block.data)] = block.data
     # The models travel once: the page puts them where they belong.
@@ -99,7 +187,8 @@ def _pico(folder: Path, models: list[Path], progress: Progress) -> None:
         data = path.read_bytes()
         places[path.name] = flash.index(data)
         flash[places[path.name] : places[path.name] + len(data)] = b"\xff" * len(data)
-    (folder / "models.json").write_text(json.dumps(places), encoding="utf-8")
+    said = {"models": places, "base": virtual_pico.FLASH_BASE, "family": image.family, "spans": spans}
+    (folder / "places.json").write_text(json.dumps(said), encoding="utf-8")
     (folder / "flash.gz").write_bytes(gzip.compress(bytes(flash), 9, mtime=0))
     notices.write(board, built, folder / "flash.gz")
     shutil.copyfile(emulator / "bootrom.bin", folder / "bootrom.bin")
@@ -122,9 +211,8 @@ def _script(source: Path, target: Path) -> None:
 
 
 def costs(data: bytes) -> list[dict[str, Any]]:
-    """Costs of a file on each board that is flashed, Raspberry Pi's first. Raises MicaError."""
-    boards = [board.name for board in all_boards() if board.flasher != "none"]
-    boards.sort(key=lambda name: not name.startswith("RPI_"))
+    """Costs of a file on each board that is flashed. Raises MicaError."""
+    boards = [board.name for board in _flashed()]
     found: list[dict[str, Any]] = facts(codec.decode(data), data, boards)["boards"]
     return found
 

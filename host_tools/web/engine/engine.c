@@ -73,6 +73,7 @@ const uint32_t *API(sizes)(void) {
     const uint32_t all[] = {
         info.file_bytes, info.version_major, info.version_minor, info.arena_bytes, info.scratch_min, info.scratch_want,
         info.state_bytes, info.n_tensors, info.n_steps, info.n_inputs, info.n_outputs, mica_golden_count(model), mica_fed_input(model),
+        mica_has_strips(model),
     };
     memcpy(fields, all, sizeof(all));
     return fields;

@@ -62,7 +62,7 @@ export function toSamples(sound: Float32Array | Float64Array | Int16Array): Int1
 export class Model {
   constructor(module: WebAssembly.Module, file: Uint8Array | ArrayBuffer, scratch?: number);
   readonly info: Readonly<Record<'fileBytes' | 'versionMajor' | 'versionMinor' | 'arenaBytes' | 'scratchMin' | 'scratchWant'
-    | 'stateBytes' | 'tensors' | 'layers' | 'inputs' | 'outputs' | 'golden' | 'fed', number>>;
+    | 'stateBytes' | 'tensors' | 'layers' | 'inputs' | 'outputs' | 'golden' | 'fed' | 'strips', number>>;
   readonly name: string;
   readonly labels: string[];
   readonly inputs: Tensor[];

@@ -6,7 +6,7 @@
 
 const SIZES = [
   'fileBytes', 'versionMajor', 'versionMinor', 'arenaBytes', 'scratchMin', 'scratchWant', 'stateBytes', 'tensors', 'layers', 'inputs',
-  'outputs', 'golden', 'fed',
+  'outputs', 'golden', 'fed', 'strips',
 ];
 const NONE = 0xffff; // a tensor or token that is not there
 const ARRAYS = { I1: Int8Array, U1: Uint8Array, I2: Int16Array, I4: Int32Array, F4: Float32Array };

@@ -1,27 +1,39 @@
-// Board: a real one over Web Serial. What it is; models onto it, tested and compared; samples of a sensor; its prompt.
+// Board: a real one over Web Serial. What it is; mica and models onto it, tested and compared; samples of a sensor; its prompt.
 import { load } from './engine/mica.mjs';
+import { base64 } from './bytes.mjs';
 import { $, bytesOf, guarded, make, number } from './dom.mjs';
-import { base64, SerialBoard } from './serial_board.mjs';
+import { architecture, firmware, howToInstall, install } from './install.mjs';
+import { push } from './push.mjs';
+import { record, SENSORS } from './record.mjs';
+import { BoardError, SerialBoard } from './serial_board.mjs';
 import { Terminal } from './terminal.mjs';
 
 let board = null;
-let programs;
+let site;
+const pushed = new Map(); // where a model is on this board, by its file's name
 const say = (text) => ($('board-state').textContent = text);
 
-export async function begin(site) {
-  ({ programs } = site);
+export async function begin(given) {
+  site = given;
   $('no-serial').hidden = 'serial' in navigator;
   $('connect').disabled = !('serial' in navigator);
   $('board-model').append(...site.models.map((one) => make('option', { value: one.file }, one.name)));
   const terminal = new Terminal($('board-terminal'), guarded((text) => board.type(text)));
   $('connect').onclick = guarded(() => connect(terminal));
   $('disconnect').onclick = guarded(() => board.close());
-  for (const [id, action] of Object.entries({ push, 'board-selftest': selftest, compare, record })) $(id).onclick = guarded(() => alone(action));
+  const actions = { install: put, push: send, 'board-selftest': selftest, compare, record: keep };
+  for (const [id, action] of Object.entries(actions)) $(id).onclick = guarded(() => alone(action));
+  $('sensor').append(...Object.entries(SENSORS).map(([kind, { title }]) => make('option', { value: kind }, title)));
+  $('sensor').onchange = () => {
+    $('wires').value = SENSORS[$('sensor').value].wires;
+    $('record-rate').value = $('record-count').value = SENSORS[$('sensor').value].rate;
+  };
+  $('sensor').onchange();
 }
 
 // One thing at a time: the buttons wait until it is done.
 async function alone(action) {
-  const buttons = [...$('board-tools').querySelectorAll('button')];
+  const buttons = [...document.querySelectorAll('#board-install button, #board-tools button')];
   buttons.forEach((button) => (button.disabled = true));
   try {
     await action();
@@ -51,31 +63,49 @@ async function connect(terminal) {
   found.onText = (bytes) => terminal.write(bytes);
   found.onLost = (why) => {
     board = null;
-    $('board-tools').hidden = $('disconnect').disabled = true;
+    $('board-tools').hidden = $('board-install').hidden = $('disconnect').disabled = true;
     $('connect').disabled = false;
     say(`Not connected: ${why}`);
   };
-  let facts;
   try {
-    facts = await found.session((run) => run(`${programs.probe}\n_mica_probe()`));
+    await describe(found);
   } catch (error) {
     await found.close();
     throw error;
   }
-  board = found;
-  $('connect').disabled = true;
-  $('disconnect').disabled = false;
-  describe(Object.fromEntries(facts.split(/\r?\n/).map((line) => /^mica:(\w+) (.*)$/.exec(line)?.slice(1)).filter(Boolean)));
 }
 
-function describe(facts) {
+// What the board is, and what can be done with it.
+async function describe(found) {
+  const printed = await found.session(async (run) => {
+    const name = (await run('import sys\nprint(sys.implementation.name)')).trim();
+    if (name !== 'micropython') throw new BoardError(`this board runs ${name}; MicroPython is expected, and mica is not made for others`);
+    return run(`${site.programs.probe}\n_mica_probe()`);
+  });
+  const facts = Object.fromEntries(printed.split(/\r?\n/).map((line) => /^mica:(\w+) (.*)$/.exec(line)?.slice(1)).filter(Boolean));
   const engine = facts.engine?.split(' ');
+  const there = engine && facts.mica;
+  const arch = there ? '' : await architecture(found, site.programs);
+  board = found;
+  pushed.clear();
   const heap = number(Number(facts.heap.split(' ')[0]));
-  say(`${facts.machine}, MicroPython ${facts.micropython}, ${heap} bytes of heap. ${
-    engine && facts.mica ? `mica ${facts.mica} is there, with the kernels ${engine[1]}.` : 'mica is not there: `mica flash` puts a firmware with it onto the board, `mica natmod` makes a module for this one.'
-  }`);
-  $('board-tools').hidden = false;
-  for (const id of ['push', 'board-selftest', 'compare']) $(id).hidden = !(engine && facts.mica);
+  const state = there ? `mica ${facts.mica} is there, with the kernels ${engine[1]}.` : 'mica is not there yet.';
+  const other = there && facts.mica !== site.version ? ` This page has mica ${site.version}: put the same onto the board if a model is refused.` : '';
+  say(`${facts.machine}, MicroPython ${facts.micropython}, ${heap} bytes of heap. ${state}${other}`);
+  $('connect').disabled = true;
+  $('disconnect').disabled = $('board-tools').hidden = false;
+  $('board-models').hidden = !there;
+  $('board-install').hidden = there && !other;
+  $('install').hidden = !site.native.includes(arch);
+  $('install').dataset.arch = arch;
+  $('install-how').textContent = there ? '' : howToInstall(site, arch);
+  $('firmware-how').replaceChildren(...firmware(site, facts.build));
+}
+
+async function put() {
+  const { arch } = $('install').dataset;
+  await install(board, arch, (part, path) => say(`${path}: ${Math.round(100 * part)} %`));
+  await describe(board);
 }
 
 // The chosen model: its name on the board, and its bytes, which the engine here has accepted.
@@ -85,20 +115,24 @@ async function chosen() {
   return { name: (file?.name ?? $('board-model').value).split('/').at(-1), bytes, model: await load(bytes) };
 }
 
-async function push() {
+// The name by which the board has the chosen model.
+const placeOf = (name) => pushed.get(name) ?? name;
+
+async function send() {
   const { name, bytes } = await chosen();
   const begun = performance.now();
-  await board.put(name, bytes, (part) => {
+  const done = await push(board, name, bytes, (part) => {
     $('push-progress').value = part;
-    say(`${name}: ${Math.round(100 * part)} %`);
+    say(part < 1 ? `${name}: ${Math.round(100 * part)} %` : `${name}: the board tries it ...`);
   });
-  say(`${name} is on the board: ${number(bytes.length)} bytes in ${((performance.now() - begun) / 1000).toFixed(1)} s.`);
+  pushed.set(name, done.path);
+  say(`${name} is on the board, at ${done.path}: tried there and in use. ${number(done.sent)} bytes sent, ${number(done.kept)} were there, ${((performance.now() - begun) / 1000).toFixed(1)} s.`);
 }
 
 async function selftest() {
   const { name } = await chosen();
   say(`${name}: the board runs its golden vectors ...`);
-  const said = await board.selftest(name);
+  const said = await board.selftest(placeOf(name));
   if (said !== 'None') throw new Error(`${name}: the self-test failed at ${said}`);
   say(`${name}: the self-test passed.`);
 }
@@ -114,40 +148,23 @@ async function compare() {
     model.run();
     const raw = (view) => new Uint8Array(view.buffer, view.byteOffset, view.byteLength);
     const here = model.outputs.map((_, k) => base64(raw(model.output(k))));
-    const there = await board.predict(name, inputs.map(raw));
+    const there = await board.predict(placeOf(name), inputs.map(raw));
     if (here.some((text, k) => text !== there.outputs[k])) throw new Error(`${name}: the board gives OTHER BYTES for vector ${i}`);
     ({ micros } = there);
   }
   say(`${name}: the same bytes as this page for ${model.info.golden} inputs; ${(micros / 1000).toFixed(1)} ms on the board.`);
 }
 
-// Samples of an analogue pin, as a .wav by the name of their label.
-async function record() {
-  const [pin, rate, count] = ['pin', 'record-rate', 'record-count'].map((id) => Number($(id).value));
+// Samples of a sensor, in a file by the name of their label.
+async function keep() {
+  const [rate, count] = ['record-rate', 'record-count'].map((id) => Number($(id).value));
   const label = $('record-label').value.trim();
   if (!/^[\p{L}\p{N}_-]+$/u.test(label)) throw new Error('a label is expected, of letters, digits, _ and -');
-  if (!(rate >= 1 && rate <= 20000 && count >= 1 && count <= 20000)) throw new Error('1 to 20000 samples are expected, and as many a second');
+  if (!(rate >= 1 && rate <= 96000 && count >= 1 && count <= 40000)) throw new Error('1 to 40000 samples are expected, at 1 to 96000 a second');
   say('Recording ...');
-  const program = `${programs.record_adc}\n_x,_late=_mica_record_adc(${pin},${count},${Math.round(1e6 / rate)})
-from binascii import b2a_base64
-print(_late)
-for i in range(0,len(_x),384): print(str(b2a_base64(memoryview(_x)[i:i+384]),'ascii'),end='')
-_x=None`;
-  const [late, ...lines] = (await board.session((run) => run(program, 10 + (2 * count) / rate))).trim().split(/\r?\n/);
-  const samples = Uint8Array.from(atob(lines.join('')), (c) => c.charCodeAt(0));
-  const n = $('recordings').children.length + 1;
-  const link = make('a', { href: `data:audio/wav;base64,${base64(wav(samples, rate))}`, download: `${label}-${n}.wav` }, `${label}-${n}.wav`);
-  $('recordings').append(make('li', {}, link, `: ${number(samples.length / 2)} samples${late === '0' ? '' : `, ${late} late`}`));
+  const { ending, bytes } = await record(board, site.programs, $('sensor').value, $('wires').value.trim(), rate, count);
+  const name = `${label}-${$('recordings').children.length + 1}.${ending}`;
+  const link = make('a', { href: `data:application/octet-stream;base64,${base64(bytes)}`, download: name }, name);
+  $('recordings').append(make('li', {}, link, `: ${number(count)} samples`));
   say(`Recorded. Save the file into a folder named ${label}.`);
-}
-
-function wav(samples, rate) {
-  const file = new Uint8Array(44 + samples.length);
-  const view = new DataView(file.buffer);
-  const words = [[0, 'RIFF'], [8, 'WAVEfmt '], [36, 'data']];
-  for (const [at, text] of words) [...text].forEach((c, i) => (file[at + i] = c.charCodeAt(0)));
-  for (const [at, n] of [[4, 36 + samples.length], [16, 16], [24, rate], [28, 2 * rate], [40, samples.length]]) view.setUint32(at, n, true);
-  for (const [at, n] of [[20, 1], [22, 1], [32, 2], [34, 16]]) view.setUint16(at, n, true);
-  file.set(samples, 44);
-  return file;
 }

@@ -1,6 +1,9 @@
 // Look: the report of a model that lies beside the page, or of a file.
 import { load } from './engine/mica.mjs';
 import { $, bytesOf, draw, guarded, make, number, table, wide } from './dom.mjs';
+import { fit } from './fit.mjs';
+import { pico } from './pico.mjs';
+import { push } from './push.mjs';
 
 const BOX = 330;
 const HIGH = 40;
@@ -11,12 +14,12 @@ export async function begin(site) {
   $('look-model').append(...site.models.map((one) => make('option', { value: one.file }, one.name)));
   const listed = guarded(async () => {
     const { file, facts } = site.models[$('look-model').selectedIndex];
-    await report(file, await bytesOf(`models/${file}`), () => bytesOf(`models/${facts}`));
+    await report(site, file, await bytesOf(`models/${file}`), () => bytesOf(`models/${facts}`));
   });
   const dropped = guarded(async (file) => {
     const bytes = new Uint8Array(await file.arrayBuffer());
     $('report').replaceChildren(); // of a file that is refused nothing is shown, and nothing of another
-    await report(file.name, bytes, () => bytesOf('facts', { method: 'POST', body: bytes }));
+    await report(site, file.name, bytes, () => bytesOf('facts', { method: 'POST', body: bytes }));
   });
   $('look-model').onchange = listed;
   $('look-file').onchange = () => $('look-file').files[0] && dropped($('look-file').files[0]);
@@ -28,7 +31,7 @@ export async function begin(site) {
   await listed();
 }
 
-async function report(file, bytes, costs) {
+async function report(site, file, bytes, costs) {
   const m = await load(bytes);
   const tensors = Array.from({ length: m.info.tensors }, (_, i) => m.tensor(i));
   const cards = [
@@ -62,26 +65,67 @@ async function report(file, bytes, costs) {
     make('h2', {}, 'Layers'),
     wide('layers', table(['layer', 'kernel', 'output', 'multiplications', 'scratch', 'bytes of its output'], rows)),
   );
-  let found;
+  let found = [];
   try {
     found = JSON.parse(new TextDecoder().decode(await costs()));
   } catch {
-    boards.append(make('p', {}, 'Its time and fit on a board are predicted by ', make('code', {}, `mica fit ${file} --board RPI_PICO`), ', or here where `mica web` serves this page.'));
-    return;
+    // A server of static files: the page's own rule says if it fits, and a virtual Pico what it takes.
   }
-  const chosen = make('select', { id: 'board-choice' }, ...found.map((b, i) => make('option', { value: i }, b.board)));
+  const chosen = make('select', { id: 'board-choice' }, ...site.boards.map((b, i) => make('option', { value: i }, b.board)));
   const said = make('div', { id: 'board-facts' });
-  chosen.onchange = () => said.replaceChildren(...onBoard(found[chosen.value], m));
+  chosen.onchange = () => {
+    const b = site.boards[chosen.value];
+    const time = found.find((one) => one.board === b.board);
+    const measured = make('div', { id: 'measured' });
+    const button = make('button', { type: 'button', id: 'measure' }, 'Measure on the virtual Pico');
+    button.onclick = guarded(() => measure(button, measured, bytes, m));
+    const told = make('p', {}, 'Its time is predicted by ', make('code', {}, `mica fit ${file} --board ${b.board}`), ', or here where `mica web` serves this page.');
+    const virtual = site.pico && b.board === 'RPI_PICO' ? [make('p', {}, button), measured] : [];
+    said.replaceChildren(...onBoard(b, m), ...(time ? predicted(time, m) : [told]), ...virtual);
+  };
   boards.append(make('label', {}, 'Board ', chosen), said);
   chosen.onchange();
 }
 
+// What the file says, against what the board has.
 function onBoard(b, m) {
-  const time = b.total === null ? 'No costs were measured for this core.' : `An inference takes about ${number(b.total)} ${b.unit}${b.milliseconds === null ? '' : `, ${b.milliseconds.toPrecision(3)} ms`} (predicted).`;
-  const fit = make('p', b.fits ? {} : { className: 'warn' }, b.fits ? 'It fits.' : `It does not fit: ${b.reasons.join('; ')}`);
-  const most = b.layers.reduce((a, c) => Math.max(a, c ?? 0), 1);
-  const rows = m.layers.map((s, i) => [s.name, b.layers[i] === null ? '–' : number(b.layers[i]), '▇'.repeat(Math.round((12 * (b.layers[i] ?? 0)) / most))]);
-  return [fit, make('p', {}, time), ...(b.total === null ? [] : [wide('costs of the layers', table(['layer', b.unit, ''], rows))])];
+  const { reasons, notes, heap } = fit(m, b);
+  const room = b.heap === null ? 'which was not measured there' : `of ${number(b.heap)}`;
+  return [
+    make('p', reasons.length ? { className: 'warn' } : {}, reasons.length ? `It does not fit: ${reasons.join('; ')}` : 'It fits.'),
+    make('p', {}, `${number(heap)} bytes of heap, ${room}, beside the ${number(b.arena)} bytes of mica's arena.`),
+    ...notes.map((note) => make('p', { className: 'soft' }, note)),
+  ];
+}
+
+function bars(unit, m, costs) {
+  const most = costs.reduce((a, c) => Math.max(a, c ?? 0), 1);
+  const rows = m.layers.map((s, i) => [s.name, costs[i] === null ? '–' : number(costs[i]), '▇'.repeat(Math.round((12 * (costs[i] ?? 0)) / most))]);
+  return wide(`${unit} of the layers`, table(['layer', unit, ''], rows));
+}
+
+function predicted(b, m) {
+  if (b.total === null) return [make('p', {}, 'No costs were measured for this core.')];
+  const time = `An inference takes about ${number(b.total)} ${b.unit}${b.milliseconds === null ? '' : `, ${b.milliseconds.toPrecision(3)} ms`} (predicted).`;
+  return [make('p', {}, time), bars(b.unit, m, b.layers)];
+}
+
+// The file goes into the virtual Pico's ROM and is timed there, layer by layer.
+async function measure(button, box, bytes, m) {
+  button.disabled = true;
+  box.setAttribute('role', 'status');
+  box.textContent = 'The virtual Pico works ...';
+  try {
+    const board = await pico();
+    const { path } = await push(board, 'look.mica', bytes);
+    const { total, layers } = await board.profile(path);
+    box.replaceChildren(make('p', {}, `A Pico takes ${(total / 1000).toPrecision(3)} ms at 125 MHz (measured on the virtual one).`), bars('microseconds', m, layers));
+  } catch (error) {
+    box.textContent = '';
+    throw error;
+  } finally {
+    button.disabled = false;
+  }
 }
 
 // For each layer its inputs, as places of those that made their bytes: what only changes a shape is no layer.

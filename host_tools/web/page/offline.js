@@ -1,15 +1,15 @@
-// Keeps the page's files, so that it works without a network: what the server gives is taken, else what was kept.
+// Keeps the page's files, so that it works without a network: what the server gives is taken, else what was kept. The virtual Pico's are kept
+// once it has started.
 const KEPT = 'mica';
 const base = new URL('./', self.location);
 
-self.addEventListener('install', (event) => {
-  const keep = async () => {
-    const { files } = await (await fetch(new URL('site.json', base))).json();
-    await (await caches.open(KEPT)).addAll(['./', ...files].map((name) => new URL(name, base)));
-    await self.skipWaiting();
-  };
-  event.waitUntil(keep());
-});
+async function keep(list) {
+  const site = await (await fetch(new URL('site.json', base))).json();
+  await (await caches.open(KEPT)).addAll(site[list].map((name) => new URL(name, base)));
+}
+
+self.addEventListener('install', (event) => event.waitUntil(keep('files').then(() => self.skipWaiting())));
+self.addEventListener('message', (event) => event.data === 'pico' && event.waitUntil(keep('later')));
 
 self.addEventListener('activate', (event) => event.waitUntil(self.clients.claim()));
 

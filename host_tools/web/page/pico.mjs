@@ -5,8 +5,9 @@ import { SerialBoard } from './serial_board.mjs';
 let begun = null;
 
 export class WorkerPort {
-  constructor(worker) {
-    this.worker = worker;
+  // cycles: how many the board took to its prompt.
+  constructor(worker, cycles) {
+    Object.assign(this, { worker, cycles });
   }
 
   async open() {
@@ -33,20 +34,30 @@ export class WorkerPort {
   }
 }
 
-// The port of a board that has come to its prompt.
-export async function start() {
-  const [packed, bootrom, places] = await Promise.all(['flash.gz', 'bootrom.bin', 'models.json'].map((name) => bytesOf(`pico/${name}`)));
-  const content = await new Response(new Blob([packed]).stream().pipeThrough(new DecompressionStream('gzip'))).arrayBuffer();
-  const flash = new Uint8Array(2 << 20).fill(0xff);
-  flash.set(new Uint8Array(content));
-  for (const [file, at] of Object.entries(JSON.parse(new TextDecoder().decode(places)))) flash.set(await bytesOf(`models/${file}`), at);
+// The flash of a Pico with the page's models in its ROM, and what says which of it a firmware's file holds (places.json).
+export async function flash() {
+  const [packed, said] = await Promise.all(['flash.gz', 'places.json'].map((name) => bytesOf(`pico/${name}`)));
+  const places = JSON.parse(new TextDecoder().decode(said));
+  const begun = new Uint8Array(await new Response(new Blob([packed]).stream().pipeThrough(new DecompressionStream('gzip'))).arrayBuffer());
+  const content = new Uint8Array(2 << 20).fill(0xff);
+  content.set(begun);
+  for (const [file, at] of Object.entries(places.models)) content.set(await bytesOf(`models/${file}`), at);
+  return { content, places };
+}
+
+// The port of a board that has come to its prompt. sensors: wired to it, as boards/common/rp2040/sensors.mjs has them, each `file` as bytes.
+export async function start({ content, sensors } = {}) {
+  const bootrom = await bytesOf('pico/bootrom.bin');
   const worker = new Worker('pico/worker.mjs', { type: 'module' });
-  await new Promise((idle, failed) => {
+  const first = { flash: content ?? (await flash()).content, bootrom, sensors };
+  const cycles = await new Promise((idle, failed) => {
     worker.onerror = (event) => failed(new Error(`the virtual Pico cannot start: ${event.message ?? 'its worker failed'}`));
-    worker.addEventListener('message', ({ data }) => (data.idle ? idle() : data.stopped && failed(new Error(data.stopped))));
-    worker.postMessage({ flash, bootrom });
+    worker.addEventListener('message', ({ data }) => (data.idle ? idle(data.idle) : data.stopped && failed(new Error(data.stopped))));
+    worker.postMessage(first);
   });
-  return new WorkerPort(worker);
+  // From then on without a network, too; not while the prompt is waited for.
+  setTimeout(() => navigator.serviceWorker?.ready.then(({ active }) => active.postMessage('pico')), 3000);
+  return new WorkerPort(worker, cycles);
 }
 
 export function pico() {

@@ -1,14 +1,12 @@
 // A board with MicroPython behind a port of Web Serial, or behind anything with its methods: text as it comes, and programs to run.
+import { base64, crc32 } from './bytes.mjs';
+
 const encoder = new TextEncoder();
 const decoder = new TextDecoder();
-const PIECE = 1536; // bytes of a file in one program
+const PIECE = 1536; // bytes in one program
+const RAW = [...encoder.encode('raw REPL; CTRL-B to exit\r\n>')];
+const MOST = 1 << 16; // bytes before a prompt
 export const quoted = (text) => JSON.stringify(text).replace(/[\u007f-\uffff]/g, (c) => `\\u${c.charCodeAt(0).toString(16).padStart(4, '0')}`);
-
-export function base64(bytes) {
-  let text = '';
-  for (const byte of bytes) text += String.fromCharCode(byte);
-  return btoa(text);
-}
 
 export class BoardError extends Error {}
 
@@ -102,9 +100,13 @@ export class SerialBoard {
     return this.#queue.shift();
   }
 
-  async #until(end, seconds) {
+  // What comes before `end`; at most `most` bytes, so that a device that talks by itself ends it.
+  async #until(end, seconds, most = Infinity) {
     const got = [];
-    while (!end.every((byte, i) => got[got.length - end.length + i] === byte)) got.push(await this.#byte(seconds));
+    while (!end.every((byte, i) => got[got.length - end.length + i] === byte)) {
+      if (got.length > most) throw new BoardError('what is at this port talks, but not as MicroPython does: is it another device?');
+      got.push(await this.#byte(seconds));
+    }
     return Uint8Array.from(got.slice(0, got.length - end.length));
   }
 
@@ -116,18 +118,24 @@ export class SerialBoard {
     try {
       this.#queue = [];
       await this.send('\r\x03\x03\x01');
-      await this.#until([...encoder.encode('raw REPL; CTRL-B to exit\r\n>')], 5);
+      await this.#until(RAW, 5, MOST);
       return await use((program, seconds = 30) => this.#run(program, seconds));
     } finally {
       if (!this.#lost) {
         await this.send('\x03\x02').catch(() => {});
-        await this.#until([...encoder.encode('>>> ')], 2).catch(() => {});
+        await this.#until([...encoder.encode('>>> ')], 2, MOST).catch(() => {});
         this.onText(encoder.encode('\r>>> ')); // the program may have begun before the last prompt was shown
       }
       this.#queue = null;
       this.#busy = null;
       free();
     }
+  }
+
+  // Starts Python on the board again; called by the function that session() calls.
+  async restart() {
+    await this.send('\x04');
+    await this.#until(RAW, 10, MOST);
   }
 
   async #run(program, seconds) {
@@ -156,17 +164,21 @@ export class SerialBoard {
     return printed;
   }
 
-  // A file in the board's file system. It replaces an older one when all of it is there, so a cut leaves that one.
-  put(name, bytes, progress = () => {}) {
+  // A file in the board's file system, in folders that are made. It replaces an older one when all of it is there, so a cut leaves that one.
+  put(path, bytes, progress = () => {}) {
+    const part = quoted(`${path}.part`);
     return this.session(async (run) => {
-      await run(`import os,binascii\n_w=open(${quoted(`${name}.part`)},'wb')\n_n=0`);
+      for (let at = path.indexOf('/', 1); at > 0; at = path.indexOf('/', at + 1)) {
+        await run(`import os\ntry: os.mkdir(${quoted(path.slice(0, at))})\nexcept OSError: pass`);
+      }
+      await run(`import os,binascii\n_w=open(${part},'wb')`);
       for (let at = 0; at < bytes.length; at += PIECE) {
         progress(at / bytes.length);
-        await run(`_b=binascii.a2b_base64('${base64(bytes.subarray(at, at + PIECE))}')\n_n=binascii.crc32(_b,_n)\n_w.write(_b)`);
+        await run(`_w.write(binascii.a2b_base64('${base64(bytes.subarray(at, at + PIECE))}'))`);
       }
-      const crc = await run(`_w.close()\n_n=0\nwith open(${quoted(`${name}.part`)},'rb') as f:\n while 1:\n  _b=f.read(512)\n  if not _b: break\n  _n=binascii.crc32(_b,_n)\nprint(_n)`);
-      if (Number(crc) !== crc32(bytes)) throw new BoardError(`${name}: the board has read other bytes than were sent; the old file stays`);
-      await run(`os.rename(${quoted(`${name}.part`)},${quoted(name)})`);
+      const crc = await run(`_w.close()\n_n=0\nwith open(${part},'rb') as f:\n while 1:\n  _b=f.read(512)\n  if not _b: break\n  _n=binascii.crc32(_b,_n)\nprint(_n)`);
+      if (Number(crc) !== crc32(bytes)) throw new BoardError(`${path}: the board has read other bytes than were sent; the old file stays`);
+      await run(`os.rename(${part},${quoted(path)})`);
       progress(1);
     });
   }
@@ -190,6 +202,13 @@ for i in range(len(_m._m.outputs)): print(str(t(bytes(_m.output(i))),'ascii'),en
     return { micros: Number(micros), outputs };
   }
 
+  // Microseconds of a run, and of each layer.
+  async profile(name) {
+    const printed = await this.session((run) => run(`${loaded(name)}_p=_m.profile()\nprint(_p.total,*_p.us)\n_p=None`, 300));
+    const [total, ...layers] = printed.trim().split(' ').map(Number);
+    return { total, layers };
+  }
+
   selftest(name) {
     return this.session(async (run) => (await run(`${loaded(name)}print(_m.selftest())`, 300)).trim());
   }
@@ -204,6 +223,15 @@ for i in range(len(_m._m.outputs)): print(str(t(bytes(_m.output(i))),'ascii'),en
   }
 }
 
+// Programs that make `bytes` a variable of the board, a piece at a time.
+export async function* programs(bytes, variable) {
+  yield `from binascii import a2b_base64 as _a\n${variable}=bytearray(${bytes.length})`;
+  for (let at = 0; at < bytes.length; at += PIECE) {
+    const piece = bytes.subarray(at, at + PIECE);
+    yield `${variable}[${at}:${at + piece.length}]=_a('${base64(piece)}')`;
+  }
+}
+
 // The model `name` as _m, kept from program to program.
 const loaded = (name) => `import mica,gc
 if globals().get('_of')!=${quoted(name)}:
@@ -212,9 +240,3 @@ if globals().get('_of')!=${quoted(name)}:
  _m=mica.Model(${quoted(name)})
  _of=${quoted(name)}
 `;
-
-const TABLE = Uint32Array.from({ length: 256 }, (_, n) => {
-  for (let k = 0; k < 8; ++k) n = n & 1 ? 0xedb88320 ^ (n >>> 1) : n >>> 1;
-  return n;
-});
-export const crc32 = (bytes) => ~bytes.reduce((crc, byte) => TABLE[(crc ^ byte) & 255] ^ (crc >>> 8), -1) >>> 0;

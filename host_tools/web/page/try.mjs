@@ -2,7 +2,7 @@
 import { load, toSamples } from './engine/mica.mjs';
 import { $, bytesOf, guarded, make, scores } from './dom.mjs';
 import { pico } from './pico.mjs';
-import { base64 } from './serial_board.mjs';
+import { base64 } from './bytes.mjs';
 
 const EDGE = 256; // pixels of the paper; the model's picture is a 32nd of it each way
 const cache = new Map();
@@ -31,10 +31,15 @@ function answer(box, file, m, write) {
 const raw = (view) => new Uint8Array(view.buffer, view.byteOffset, view.byteLength).slice();
 
 // A line below `box` about what the virtual Pico says of an answer: ask(board) gives whether that is equal, and microseconds. While it
-// works no other is asked, so that of a microphone's answers it checks those that it has time for.
+// works only the newest question waits, so that of a microphone's answers it checks those that it has time for.
 let asking = false;
+let waiting = null;
 const beside = guarded(async (box, label, ask) => {
-  if (!$('with-pico').checked || asking) return;
+  if (!$('with-pico').checked) return;
+  if (asking) {
+    waiting = [box, label, ask];
+    return;
+  }
   asking = true;
   let line = box.nextElementSibling;
   if (!line?.classList.contains('pico')) box.after((line = make('p', { className: 'pico', role: 'status' })));
@@ -48,6 +53,9 @@ const beside = guarded(async (box, label, ask) => {
     throw error;
   } finally {
     asking = false;
+    const next = waiting;
+    waiting = null;
+    if (next) beside(...next);
   }
 });
 

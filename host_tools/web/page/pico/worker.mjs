@@ -1,7 +1,8 @@
 // The virtual Pico in a worker, as boards/common/rp2040/run.mjs runs it in Node.js. It has no network: the page sends what it needs.
-// In: {flash, bootrom} begins, {data} goes to the USB serial port, {open} opens or closes that. Out: {data}, {idle}, {stopped}.
+// In: {flash, bootrom, sensors} begins, {data} goes to the USB serial port, {open} opens or closes that. Out: {data}, {idle}, {stopped}.
 import { put } from './flash.mjs';
 import { Machine } from './machine.mjs';
+import { Sensors } from './sensors.mjs';
 import { UsbSerial } from './usb.mjs';
 
 const SLICE = 200_000; // cycles between two looks at messages
@@ -47,7 +48,7 @@ function turn() {
     const idle = machine.clock.idleNanos;
     if (!started && serial.ready && idle === Infinity) {
       started = true;
-      postMessage({ idle: performance.now() });
+      postMessage({ idle: machine.cycles });
     }
     if (idle + debt >= NAP) {
       sleep(idle === Infinity ? Infinity : idle + debt);
@@ -63,7 +64,7 @@ function turn() {
 onmessage = ({ data: message }) => {
   if (message.flash) {
     put(message.flash);
-    machine = new Machine(new Uint32Array(message.bootrom.buffer), '');
+    machine = new Machine(new Uint32Array(message.bootrom.buffer), '', new Sensors(message.sensors ?? {}, () => {}));
     connect();
     soon();
   }

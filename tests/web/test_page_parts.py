@@ -1,0 +1,137 @@
+"""Modules of the page that work without one: images for a board's ROM, files of recordings and firmware, and the rule of fit."""
+
+from __future__ import annotations
+
+import base64
+import dataclasses
+import io
+import json
+import subprocess
+import wave
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from models import MODELS
+
+from mica.boards import load_board
+from mica.cost.prediction import predict
+from mica.cost.table import Table
+from mica.format import codec
+from mica.images import romfs, uf2
+from mica.toolchain import wasm
+from mica.web import site
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+PAGE = ROOT / "host_tools" / "web" / "page"
+GOLDEN = sorted((ROOT / "tests" / "format" / "golden").glob("*.mica"))
+RNG = np.random.default_rng(0)
+SAMPLES = RNG.integers(-(2**15), 2**15, (50, 6)).astype(np.int16)
+SPANS = [[0, 8192], [0x8000, 4096]]
+FAMILY = uf2.RP2040
+
+
+def text(data: bytes) -> str:
+    return base64.b64encode(data).decode()
+
+
+def files() -> list[dict[str, bytes]]:
+    """Files of many sizes: where a length takes a byte more, where the padding does, in folders, and empty."""
+    sets: list[dict[str, bytes]] = [
+        {"a.mica": RNG.bytes(n)} for n in (0, 1, 95, 96, 127, 128, 129, 16_380, 16_400, 70_001)
+    ]
+    for _ in range(60):
+        names = [
+            f"{'lib/' * int(RNG.integers(0, 3))}n{k}{'x' * int(RNG.integers(0, 60))}.mica"
+            for k in range(int(RNG.integers(1, 7)))
+        ]
+        sets.append({name: RNG.bytes(int(RNG.integers(0, 700))) for name in names})
+    return sets
+
+
+@pytest.fixture(scope="module")
+def models() -> list[bytes]:
+    return [path.read_bytes() for path in GOLDEN] + [codec.encode(make()) for make in MODELS] + [site.digits()]
+
+
+@pytest.fixture(scope="module")
+def boards() -> list[dict[str, Any]]:
+    """Those of the page, and one of each kind of want: no ROM, no room, no heap that was measured."""
+    (pico,) = [site._facts(board, Table.read()) for board in site._flashed() if board.name == "RPI_PICO"]
+    return [site._facts(board, Table.read()) for board in site._flashed()] + [
+        pico | {"romFile": 0, "pushFile": 0, "window": 0},
+        pico | {"romFile": 0, "pushFile": 0, "window": 0, "storage": 100},
+        pico | {"heap": 3000},
+        pico | {"arena": 0},
+        pico | {"heap": 900, "arena": 0},
+    ]
+
+
+@pytest.fixture(scope="module")
+def said(models: list[bytes], boards: list[dict[str, Any]], tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    cases = {
+        "images": [
+            {"files": {k: text(v) for k, v in one.items()}, "trial": list(one)[: 1 + len(one) // 2]}
+            for one in files_asked
+        ],
+        "models": [text(data) for data in models],
+        "boards": boards,
+        "samples": text(SAMPLES.tobytes()),
+        "uf2": {"base": 0x10000000, "family": FAMILY, "spans": SPANS},
+    }
+    path = tmp_path_factory.mktemp("parts") / "cases.json"
+    path.write_text(json.dumps(cases))
+    command = ["node", HERE / "run_parts.mjs", PAGE, wasm.engine(), path]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+    assert done.returncode == 0, done.stderr
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+files_asked = files()
+
+
+def test_images_of_a_half(said: dict[str, Any]) -> None:
+    """Those of mica push, byte for byte, and the page that commits them."""
+    for one, found in zip(files_asked, said["images"], strict=True):
+        image = romfs.half_image(one)
+        assert found["image"] == text(image), {name: len(data) for name, data in one.items()}
+        assert found["places"] == {name: at for name, (at, _) in romfs.places(image).items()}
+        trial = list(one)[: 1 + len(one) // 2]
+        assert found["page"] == text(romfs.commit_page(7, len(image), 123456789, (4096, 0xFEDCBA98), trial))
+
+
+def test_files_of_recordings_and_firmware(said: dict[str, Any]) -> None:
+    with np.load(io.BytesIO(base64.b64decode(said["npz"]))) as arrays:
+        assert set(arrays) == {"x", "rate"} and int(arrays["rate"]) == 100
+        assert arrays["x"].dtype == np.int16 and np.array_equal(arrays["x"], SAMPLES[None])
+    with wave.open(io.BytesIO(base64.b64decode(said["wav"]))) as file:
+        assert file.getparams()[:4] == (1, 2, 16000, SAMPLES.size)
+        assert file.readframes(SAMPLES.size) == SAMPLES.tobytes()
+    flash = bytes(i * 7 & 255 for i in range(1 << 16))
+    parts = [(0x10000000 + at, flash[at : at + n]) for at, n in SPANS]
+    assert base64.b64decode(said["uf2"]) == uf2.build(parts, FAMILY)
+
+
+def test_fit(
+    said: dict[str, Any], models: list[bytes], boards: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As mica fit says, for every board and for boards with less."""
+    outcomes, table = set(), Table.read()
+    for data, row in zip(models, said["fits"], strict=True):
+        for facts, found in zip(boards, row, strict=True):
+            monkeypatch.setattr(Table, "heap", lambda *_, facts=facts: (facts["heap"], True))
+            board = load_board(facts["board"])
+            changes = {
+                "romfs": board.romfs if facts["window"] else None,
+                "storage": facts["storage"],
+                "arena": facts["arena"],
+            }
+            board = dataclasses.replace(board, **changes)
+            expected = predict(codec.decode(data), data, board, table)
+            assert (not found["reasons"]) == expected.fits, (facts, found, expected.reasons)
+            assert found["heap"] == expected.ram["heap_needed"], (facts, found, expected)
+            outcomes.add((expected.fits, expected.flash["place"], bool(expected.ram["arena_on_heap"])))
+    assert {fits for fits, *_ in outcomes} == {True, False} and len(outcomes) >= 5, outcomes
