@@ -6,7 +6,7 @@ model.run()            # or model.run_step(i) for i in range(model.steps)
 y = model.output(0)
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import astuple
 from typing import Any, Protocol
 
@@ -19,7 +19,7 @@ from ..format.pictures import Frame
 from ..format.schema import DTYPES, HEADER, record_bytes
 from ..format.tokens import Unspelled
 from ..kernels import CUSTOM
-from ..reference import pictures
+from ..reference import learning, pictures
 from ..reference.executor import ReferenceModel
 from ..reference.sample import sample as draw
 
@@ -212,6 +212,11 @@ def see(frame: Frame, data: bytes, table: Array, begin: int = 0, end: int | None
     size = (stop - begin, frame.out_w)
     shape = (frame.channels, *size) if frame.has("PLANES") else (*size, frame.channels)
     return np.frombuffer(made, np.int8).reshape(shape)
+
+
+def learn(op: int, shape: learning.Shape, work: Any, blocks: Sequence[Any], x: Any, arg: int) -> tuple[int, int, int]:
+    """One operation of a head that learns: see reference.learning.learn()."""
+    return learning.learn(op, shape, work, blocks, x, arg)
 
 
 def _has_custom(data: bytes) -> bool:
