@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from zlib import crc32
 
 from mica.errors import MicaError
-from mica.format.schema import HEADER
 from mica.format.records import unpack_record
+from mica.format.schema import HEADER
 from mica.reference import learning
 from mica.reference.learning import Shape
 
