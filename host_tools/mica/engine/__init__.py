@@ -6,7 +6,7 @@ model.run()            # or model.run_step(i) for i in range(model.steps)
 y = model.output(0)
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import astuple
 from typing import Any, Protocol
 
@@ -214,9 +214,14 @@ def see(frame: Frame, data: bytes, table: Array, begin: int = 0, end: int | None
     return np.frombuffer(made, np.int8).reshape(shape)
 
 
-def learn(op: int, shape: learning.Shape, work: Any, blocks: Sequence[Any], x: Any, arg: int) -> tuple[int, int, int]:
+def learn(op: int, shape: learning.Shape, work: Any, blocks: list[bytearray], x: Any, arg: int) -> tuple[int, int, int]:
     """One operation of a head that learns: see reference.learning.learn()."""
-    return learning.learn(op, shape, work, blocks, x, arg)
+    if not AVAILABLE:
+        return learning.learn(op, shape, work, blocks, x, arg)
+    numbers = np.array([*astuple(shape), 0, 0, 0], "<i4")
+    more = _engine.learn(op, numbers, work, blocks, x, arg)
+    best, score, margin = numbers[4:].tolist()
+    return (best, score, margin) if op == learning.JUDGE else (int(more), 0, 0)
 
 
 def _has_custom(data: bytes) -> bool:

@@ -41,12 +41,12 @@ class Head:
             raise MicaError(
                 f"a head of width {width} that keeps {keep} examples of a label", todo="both have limits: 4096, 1024"
             )
-        setting = judged / alarms if kind == "anomaly" else 16 * loose
-        if not 1 <= setting < 1 << 24:
+        setting = (judged / alarms if alarms > 0 else 0) if kind == "anomaly" else 16 * loose
+        shape = Shape(state.KINDS.index(kind), width, keep, int(setting + 0.5) if setting < 1 << 30 else 0)
+        if not 1 <= shape.setting <= shape.most_setting:
             raise MicaError(
                 f"a head with loose={loose}, alarms={alarms}, judged={judged}", todo="give positive numbers"
             )
-        shape = Shape(state.KINDS.index(kind), width, keep, int(setting + 0.5))
         self._learnt = state.Learnt(shape, model, bytes(width), [], [])
         self._work = bytearray(2 * width)
         self._fitted = True

@@ -80,8 +80,8 @@ def decode(data: bytes) -> Learnt:
         raise MicaError(f"the state of a head has version {version}", todo=f"this mica reads version {VERSION}")
     if size != len(data) or crc32(data[8:]) != crc:
         raise _bad("damaged")
-    _check(kind, n, width, keep, setting)
     shape = Shape(kind, width, keep, setting)
+    _check(shape, n)
     at = HEADER_BYTES
     learnt = Learnt(shape, model, b"", [], [])
     if kind == learning.SOFTMAX:
@@ -97,11 +97,11 @@ def decode(data: bytes) -> Learnt:
     return learnt
 
 
-def _check(kind: int, n: int, width: int, keep: int, setting: int) -> None:
-    if kind >= len(KINDS) or n > learning.MOST_CLASSES or not 1 <= width <= learning.MOST_WIDTH:
-        raise _bad(f"kind {kind}, {n} classes, width {width}")
-    if not 1 <= keep <= learning.MOST_KEPT or not 1 <= setting < 1 << 24:
-        raise _bad(f"{keep} examples kept, setting {setting}")
+def _check(shape: Shape, n: int) -> None:
+    if shape.kind >= len(KINDS) or n > learning.MOST_CLASSES or not 1 <= shape.width <= learning.MOST_WIDTH:
+        raise _bad(f"kind {shape.kind}, {n} classes, width {shape.width}")
+    if not 1 <= shape.keep <= learning.MOST_KEPT or not 1 <= shape.setting <= shape.most_setting:
+        raise _bad(f"{shape.keep} examples kept, setting {shape.setting}")
 
 
 def _class(shape: Shape, data: bytes, at: int) -> tuple[str, bytearray, int]:

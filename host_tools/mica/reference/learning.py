@@ -17,6 +17,8 @@ MOST_CLASSES, MOST_WIDTH, MOST_KEPT, MOST_COUNT = 64, 4096, 1024, 65535
 WORDS = 4  # at the head of a block
 EXP = np.round(4096 * np.exp(-np.arange(146) / 16)).astype(np.int64)  # 0 from 145 on
 
+_MOST = 0xFFFFFFFF
+
 Array = np.ndarray
 
 
@@ -28,6 +30,11 @@ class Shape:
     width: int
     keep: int
     setting: int
+
+    @property
+    def most_setting(self) -> int:
+        """The largest setting of this kind."""
+        return (1 << (24 if self.kind == ANOMALY else 16)) - 1
 
     @property
     def block_bytes(self) -> int:
@@ -98,7 +105,7 @@ def _fit(shape: Shape, work: Array, classes: list[_Class], step: int) -> int:
         for c in classes:
             c.row[:] = 0
             c.words[2] = 0
-            c.words[3:].view("<i4")[0] = max(power, 1).bit_length() - 16
+            c.words[3:].view("<i4")[0] = max(power, 16).bit_length() - 16
         return 1
     centre = work[: shape.width].astype(np.int64)
     for j in range(max(c.n for c in classes)):
@@ -138,7 +145,7 @@ def _update(classes: list[_Class], x: Array, label: int) -> bool:
         g = (int(e[k]) * 256 + total // 2) // total - 256 * (k == label)
         c.row[:] -= (g * x).astype(np.int32)
         c.words[2:3].view("<i4")[0] -= g * 64
-        small = small and bool((np.abs(c.row) < most).all()) and abs(_bias(c)) < 1 << 25
+        small = small and bool(((c.row >= -most) & (c.row < most)).all()) and -(1 << 25) <= _bias(c) < 1 << 25
     return small
 
 
@@ -152,7 +159,7 @@ def _spread_limits(shape: Shape, classes: list[_Class]) -> None:
     free = total - len(classes)
     mean = 16 * scatter // free if free else 0
     for c in classes:
-        c.words[1] = min(mean * shape.setting * (c.n + 1) // (16 * c.n) + 1, 0xFFFFFFFF) if free else 0
+        c.words[1] = min(mean * shape.setting * (c.n + 1) // (16 * c.n) + 1, _MOST) if free else 0
 
 
 def _alarm_limit(kept: Array, one_in: int) -> int:
@@ -167,13 +174,12 @@ def _alarm_limit(kept: Array, one_in: int) -> int:
     if not len(above):
         return mean + 1
     beyond = int((above - mean).sum()) // len(above)
-    turns = _log2(one_in * len(above)) - _log2(n)
-    return min(mean + 1 + (beyond * (max(turns, 0) * 45426 >> 16) >> 16), 0xFFFFFFFF)
+    turns = _log2(one_in) + _log2(len(above)) - _log2(n)
+    return min(mean + 1 + (beyond * (max(turns, 0) * 45426 >> 16) >> 16), _MOST)
 
 
 def _log2(v: int) -> int:
     """2^16 times the binary logarithm, rounded down: usermod_c/kernels/integer_math.h."""
-    v &= 0xFFFFFFFF
     log = v.bit_length() - 1
     v <<= 31 - log
     for _ in range(16):
