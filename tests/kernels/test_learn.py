@@ -73,7 +73,7 @@ def test_softmax_finds_what_was_taught() -> None:
 
 
 def test_softmax_stops_where_the_weights_are_large() -> None:
-    """One of equal examples with two labels cannot be learnt; weights that are set near the limit stop it in C as in numpy."""
+    """Weights that are beyond the limit, and wrong, so that they are to change, end it in C as in numpy."""
     shape = Shape(SOFTMAX, 64, 2, 32)
     rng = np.random.default_rng(1)
     for op in ops:
