@@ -331,27 +331,36 @@ bool mica_learn_fit(mica_learn_t *p, mica_learn_class_t *const *blocks, uint32_t
 }
 
 void mica_learn_judge(mica_learn_t *p, mica_learn_class_t *const *blocks, uint32_t classes, int8_t *work, const int8_t *x) {
-    uint32_t far = UINT32_MAX, score = 0;
-    p->best = 0;
-    if (p->kind == MICA_LEARN_SOFTMAX) {
+    uint32_t far = UINT32_MAX, next = UINT32_MAX, score = 0;  // next: of the other classes
+    const bool softmax = p->kind == MICA_LEARN_SOFTMAX, anomaly = p->kind == MICA_LEARN_ANOMALY;
+    p->best = -1;
+    if (softmax) {
         int32_t o[MICA_LEARN_MAX_CLASSES];
         centred(p, x, work);
         logits(p, blocks, classes, work + p->width, o);
         const uint32_t sum = numerators(p, o, classes);
         score = (4096 * 256 + sum / 2) / sum;
         far = distance(p, blocks[p->best], x);
-    } else {
-        for (uint32_t k = 0; k < classes; ++k) {
-            const uint32_t d = p->kind == MICA_LEARN_ANOMALY ? nearest(p, blocks[k], x, UINT32_MAX) : distance(p, blocks[k], x);
-            if (d < far) {
-                far = d;
-                p->best = (int32_t)k;
-            }
+    }
+    const int32_t found = p->best;
+    for (uint32_t k = 0; k < classes; ++k) {
+        const uint32_t d = anomaly ? nearest(p, blocks[k], x, UINT32_MAX) : distance(p, blocks[k], x);
+        if (!softmax && (d < far || k == 0)) {
+            next = far;
+            far = d;
+            p->best = (int32_t)k;
+        } else if ((int32_t)k != found) {
+            next = d < next ? d : next;
         }
     }
     const uint32_t limit = blocks[p->best]->limit;
-    p->margin = limit ? 256 - (int32_t)at_most(divide((uint64_t)far * 256, limit), 65535) : 0;
-    p->score = p->kind == MICA_LEARN_SOFTMAX ? (int32_t)score : p->margin;
+    p->margin = 0;
+    if (limit != 0) {
+        // Beside the distance itself it counts how much nearer this class is than the next.
+        const uint64_t ratio = anomaly || classes == 1 ? 0 : divide((uint64_t)far * 192, next ? next : 1);
+        p->margin = 256 - (int32_t)at_most(divide((uint64_t)far * 256, limit) + ratio, 65535);
+    }
+    p->score = softmax ? (int32_t)score : p->margin;
 }
 
 #endif

@@ -13,7 +13,7 @@ from mica.reference import learning
 from mica.reference.learning import FIT, JUDGE, TEACH, Shape
 
 KEEP = 20
-LOOSE = 2.0
+LOOSE = 2.25
 
 
 class Head:
@@ -21,7 +21,7 @@ class Head:
 
     width: elements of an embedding. model: mica.learn.digest() of the .mica file. keep: examples kept of a label, the newest; a
     prototype keeps sums of all. loose: an example is unknown where its squared distance from its label's mean is more than so many
-    times the usual one. alarms: for "anomaly", false alarms a day that are tolerated, where `judged` recordings are judged a day.
+    times the usual one, or less where another mean is as near. alarms: for "anomaly", false alarms a day that are tolerated, where `judged` recordings are judged a day.
     """
 
     def __init__(

@@ -198,21 +198,20 @@ def _distance(c: _Class, x: Array) -> int:
 
 
 def _judge(shape: Shape, work: Array, classes: list[_Class], x: Array) -> tuple[int, int, int]:
-    if shape.kind == SOFTMAX:
-        o = _logits(classes, np.clip(x - work[: shape.width], -128, 127))
-        best = int(o.argmax())
-        e = EXP[np.minimum(o[best] - o, 145)]
-        margin = _margin(_distance(classes[best], x), int(classes[best].words[1]))
-        return best, (4096 * 256 + int(e.sum()) // 2) // int(e.sum()), margin
     if shape.kind == ANOMALY:
         far = [int(np.abs(c.kept - x).sum(1).min()) for c in classes]
     else:
         far = [_distance(c, x) for c in classes]
-    best = int(np.argmin(far))
-    margin = _margin(far[best], int(classes[best].words[1]))
-    return best, margin, margin
-
-
-def _margin(distance: int, limit: int) -> int:
-    """In 256ths: 256 for no distance, 0 at the limit; 0 also where there is no limit."""
-    return 256 - min(256 * distance // limit, 65535) if limit else 0
+    best, score = int(np.argmin(far)), None
+    if shape.kind == SOFTMAX:
+        o = _logits(classes, np.clip(x - work[: shape.width], -128, 127))
+        best = int(o.argmax())
+        e = EXP[np.minimum(o[best] - o, 145)]
+        score = (4096 * 256 + int(e.sum()) // 2) // int(e.sum())
+    margin, limit = 0, int(classes[best].words[1])
+    if limit:
+        # Beside the distance itself it counts how much nearer this class is than the next.
+        others = [f for k, f in enumerate(far) if k != best and shape.kind != ANOMALY]
+        ratio = 192 * far[best] // max(min(others), 1) if others else 0
+        margin = 256 - min(256 * far[best] // limit + ratio, 65535)
+    return best, margin if score is None else score, margin
