@@ -1,0 +1,383 @@
+// mica: heads that learn; see learn.h. Sums wrap where a block holds numbers that no teaching makes.
+#include "learn.h"
+#ifndef MICA_WITHOUT_LEARN
+
+#include <string.h>
+
+#include "integer_math.h"
+
+// Kernels are built for speed, which only the loops over weights need.
+#define SMALL __attribute__((cold))
+#define LOOP __attribute__((noinline)) static
+
+// round(32768 * exp(-k)), and round(32768 * exp(-k / 16)).
+static const uint16_t whole[] = { 32768, 12055, 4435, 1631, 600, 221, 81, 30, 11, 4 };
+static const uint16_t sixteenths[] = {
+    32768, 30783, 28918, 27166, 25520, 23974, 22521, 21157, 19875, 18671, 17539, 16477, 15479, 14541, 13660, 12832,
+};
+
+SMALL bool mica_learn_check(const mica_learn_t *p) {
+    return p->kind >= 0 && p->kind <= MICA_LEARN_ANOMALY && p->width >= 1 && p->width <= MICA_LEARN_MAX_WIDTH && p->keep >= 1
+           && p->keep <= MICA_LEARN_MAX_KEPT && p->setting >= 1 && p->setting < 1 << (p->kind == MICA_LEARN_ANOMALY ? 24 : 16);
+}
+
+SMALL static int32_t row_words(const mica_learn_t *p) {
+    return p->kind == MICA_LEARN_ANOMALY ? 0 : p->width;
+}
+
+SMALL size_t mica_learn_block_bytes(const mica_learn_t *p) {
+    const int32_t kept = p->kind == MICA_LEARN_PROTOTYPE ? 0 : p->keep * p->width;
+    return (sizeof(mica_learn_class_t) + (size_t)(4 * row_words(p) + kept) + 3) & ~(size_t)3;
+}
+
+SMALL static int8_t *example(const mica_learn_t *p, const mica_learn_class_t *c, uint32_t i) {
+    return (int8_t *)(c->row + row_words(p)) + i * (uint32_t)p->width;
+}
+
+// Examples that a class stands for, at least 1: of a prototype all, else those that are kept.
+SMALL static uint32_t kept(const mica_learn_t *p, const mica_learn_class_t *c) {
+    const uint32_t most = p->kind == MICA_LEARN_PROTOTYPE ? 65535 : (uint32_t)p->keep, n = c->count < most ? c->count : most;
+    return n ? n : 1;
+}
+
+// Few are divided, and MicroPython's native modules have no division of 64 bits.
+SMALL static uint64_t divide(uint64_t a, uint32_t b) {
+    uint32_t rest = 0;
+    for (uint32_t i = 0; i < 64; ++i) {
+        const uint32_t carry = rest >> 31;
+        rest = rest << 1 | (uint32_t)(a >> 63);
+        a <<= 1;
+        if (carry != 0 || rest >= b) {
+            rest -= b;
+            ++a;
+        }
+    }
+    return a;
+}
+
+SMALL static uint32_t at_most(uint64_t v, uint32_t most) {
+    return v < most ? (uint32_t)v : most;
+}
+
+SMALL void mica_learn_teach(const mica_learn_t *p, uint32_t k, const int8_t *x) {
+    mica_learn_class_t *c = p->blocks[k];
+    if (p->kind == MICA_LEARN_PROTOTYPE) {
+        uint32_t square = 0;
+        for (int32_t i = 0; i < p->width; ++i) {
+            c->row[i] = (int32_t)((uint32_t)c->row[i] + (uint32_t)x[i]);
+            square += (uint32_t)(x[i] * x[i]);
+        }
+        c->bias += square;
+        c->shift += c->bias < square;
+    } else {
+        memcpy(example(p, c, c->count % (uint32_t)p->keep), x, (size_t)p->width);
+    }
+    c->count++;
+}
+
+// ---- Prototypes
+
+// Element i of the sum of a class.
+SMALL static int32_t sum_of(const mica_learn_t *p, const mica_learn_class_t *c, int32_t i) {
+    if (p->kind == MICA_LEARN_PROTOTYPE) {
+        return c->row[i];
+    }
+    int32_t sum = 0;
+    const int8_t *x = example(p, c, 0) + i;
+    for (uint32_t n = kept(p, c); n != 0; --n, x += p->width) {
+        sum += *x;
+    }
+    return sum;
+}
+
+// To the mean of a class, squared, in 16ths: the mean is rounded to quarters.
+SMALL static uint32_t distance(const mica_learn_t *p, const mica_learn_class_t *c, const int8_t *x) {
+    const uint32_t n = kept(p, c);
+    uint32_t d = 0;
+    for (int32_t i = 0; i < p->width; ++i) {
+        const uint32_t sum = (uint32_t)sum_of(p, c, i) + 128 * n;  // not negative
+        const uint32_t apart = 4 * (uint32_t)x[i] - ((8 * sum + n) / (2 * n) - 512);
+        d += apart * apart;
+    }
+    return d;
+}
+
+SMALL static uint64_t sum_of_squares(const mica_learn_t *p, const mica_learn_class_t *c) {
+    if (p->kind == MICA_LEARN_PROTOTYPE) {
+        return (uint64_t)c->shift << 32 | c->bias;
+    }
+    uint64_t sum = 0;
+    const int8_t *x = example(p, c, 0);
+    for (uint32_t i = kept(p, c) * (uint32_t)p->width; i != 0; --i, ++x) {
+        sum += (uint32_t)(*x * *x);
+    }
+    return sum;
+}
+
+// How far all examples of classes [from, to) lie from their mean, squared, summed up; their number, and if asked for their mean.
+SMALL static uint64_t scatter(const mica_learn_t *p, uint32_t from, uint32_t to, uint32_t *total, int8_t *mean) {
+    uint64_t squares = 0, squared = 0;
+    uint32_t n = 0;
+    for (uint32_t k = from; k < to; ++k) {
+        squares += sum_of_squares(p, p->blocks[k]);
+        n += kept(p, p->blocks[k]);
+    }
+    for (int32_t i = 0; i < p->width; ++i) {
+        int32_t sum = 0;
+        for (uint32_t k = from; k < to; ++k) {
+            sum += sum_of(p, p->blocks[k], i);
+        }
+        squared += (uint64_t)((int64_t)sum * sum);
+        if (mean != NULL) {
+            mean[i] = (int8_t)((2 * (uint32_t)sum + 257 * n) / (2 * n) - 128);
+        }
+    }
+    *total = n;
+    return squares - divide(squared, n);
+}
+
+// How far from a mean an example may lie, in 16ths: a multiple of what those that were taught lie from theirs.
+SMALL static void spread_limits(const mica_learn_t *p) {
+    uint64_t sum = 0;
+    uint32_t free = 0, n;
+    for (uint32_t k = 0; k < p->classes; ++k) {
+        sum += scatter(p, k, k + 1, &n, NULL);
+        free += n - 1;
+    }
+    const uint32_t loose = free ? at_most((divide(16 * sum, free) * (uint32_t)p->setting >> 4) + 1, INT32_MAX) : 0;
+    for (uint32_t k = 0; k < p->classes; ++k) {
+        p->blocks[k]->limit = loose + loose / kept(p, p->blocks[k]);
+    }
+}
+
+// ---- Softmax
+
+// Element i - 1, and i one less. Cortex-M0+ has no signed load with an offset that is a number, so the compiler may not know it.
+#define BEFORE(x, i) (--(i), HIDDEN(i), (uint32_t)(x)[i])
+#define HIDDEN(i) ({ __asm__("" : "+r" (i)); })
+
+LOOP uint32_t dot(const int32_t *w, const int8_t *x, size_t n) {
+    uint32_t sum = 0;
+    for (w += n; n >= 4;) {
+        w -= 4;
+        sum += (uint32_t)(w[3] >> 8) * BEFORE(x, n);
+        sum += (uint32_t)(w[2] >> 8) * BEFORE(x, n);
+        sum += (uint32_t)(w[1] >> 8) * BEFORE(x, n);
+        sum += (uint32_t)(w[0] >> 8) * BEFORE(x, n);
+    }
+    while (n != 0) {
+        sum += (uint32_t)(*--w >> 8) * BEFORE(x, n);
+    }
+    return sum;
+}
+
+LOOP void descend(uint32_t *w, const int8_t *x, size_t n, uint32_t g) {
+    for (w += n; n >= 4;) {
+        w -= 4;
+        w[3] -= g * BEFORE(x, n);
+        w[2] -= g * BEFORE(x, n);
+        w[1] -= g * BEFORE(x, n);
+        w[0] -= g * BEFORE(x, n);
+    }
+    while (n != 0) {
+        *--w -= g * BEFORE(x, n);
+    }
+}
+
+LOOP void centred(const mica_learn_t *p, const int8_t *x) {
+    const int8_t *centre = p->work;
+    int8_t *to = p->work + p->width;
+    for (size_t i = (size_t)p->width; i-- != 0;) {
+        int32_t v = x[i] - centre[i];
+        v = v < -128 ? -128 : v;
+        to[i] = (int8_t)(v > 127 ? 127 : v);
+    }
+}
+
+// Of example x, the numerators of probabilities in `e`; the largest, 4096, is that of p->best. Returns their sum.
+SMALL static uint32_t numerators(mica_learn_t *p, const int8_t *x, uint32_t *e) {
+    const size_t width = (size_t)p->width;
+    centred(p, x);
+    uint32_t best = 0, sum = 0;
+    for (uint32_t k = 0; k < p->classes; ++k) {
+        const mica_learn_class_t *c = p->blocks[k];
+        const int32_t product = (int32_t)dot(c->row, p->work + width, width);
+        e[k] = (uint32_t)((product >> ((11 + c->shift) & 31)) + ((int32_t)c->bias >> 14));  // a logit, in 16ths
+        best = (int32_t)e[k] > (int32_t)e[best] ? k : best;
+    }
+    const uint32_t most = e[best];
+    for (uint32_t k = 0; k < p->classes; ++k) {
+        const uint32_t j = most - e[k];
+        e[k] = j < 160 ? ((uint32_t)whole[j >> 4] * sixteenths[j & 15] + (1 << 17)) >> 18 : 0;  // 4096 * exp(-j / 16)
+        sum += e[k];
+    }
+    p->best = (int32_t)best;
+    return sum;
+}
+
+// One step of gradient descent.
+SMALL static void update(mica_learn_t *p, const int8_t *x, uint32_t label) {
+    uint32_t e[MICA_LEARN_MAX_CLASSES];
+    const uint32_t sum = numerators(p, x, e);
+    for (uint32_t k = 0; k < p->classes; ++k) {
+        const uint32_t g = (e[k] * 256 + sum / 2) / sum - (k == label ? 256 : 0);
+        if (g != 0) {
+            p->blocks[k]->bias -= g * 64;
+            descend((uint32_t *)p->blocks[k]->row, p->work + p->width, (size_t)p->width, g);
+        }
+    }
+}
+
+// A step moves a weight by less than 2^15. Weights below 2^25 have sums of 64 products that fit 32 bits, those below 2^24 of 128. How large
+// they are is looked at each time as many steps as may have moved one by half of that have been done.
+SMALL static bool small(const mica_learn_t *p, uint32_t bits) {
+    uint32_t beyond = 0;
+    for (uint32_t k = 0; k < p->classes; ++k) {
+        for (int32_t i = 0; i < p->width; ++i) {
+            beyond |= (uint32_t)p->blocks[k]->row[i] + (1u << bits);
+        }
+    }
+    return beyond >> (bits + 1) == 0;
+}
+
+// The centre of all examples, weights of 0, and how much sums are shifted: a step moves a logit by the squares of an example in
+// 2^-(15 + shift), neither too much nor too little.
+SMALL static void begin(const mica_learn_t *p) {
+    uint32_t total;
+    const uint64_t power = scatter(p, 0, p->classes, &total, p->work);
+    int32_t shift = -15;
+    for (uint32_t mean = (uint32_t)divide(power, total); mean > 1; mean >>= 1) {
+        ++shift;
+    }
+    for (uint32_t k = 0; k < p->classes; ++k) {
+        mica_learn_class_t *c = p->blocks[k];
+        memset(c->row, 0, 4 * (size_t)p->width);
+        c->bias = 0;
+        c->shift = (uint32_t)(shift < -11 ? -11 : shift);
+    }
+}
+
+// Returns whether there is another.
+SMALL static bool epoch(mica_learn_t *p, uint32_t step) {
+    uint32_t bits = 25, done = 0;
+    while (p->width > 1 << (31 - bits)) {
+        --bits;
+    }
+    for (uint32_t j = 0; j < (uint32_t)p->keep; ++j) {
+        for (uint32_t k = 0; k < p->classes; ++k) {
+            if (j < kept(p, p->blocks[k])) {
+                update(p, example(p, p->blocks[k], j), k);
+                if ((++done & ((1u << (bits - 16)) - 1)) == 0 && !small(p, bits)) {
+                    return false;
+                }
+            }
+        }
+    }
+    const uint32_t epochs = 1500 / done;
+    return step < (epochs < 15 ? 15 : epochs > 60 ? 60 : epochs) && small(p, bits);
+}
+
+// ---- Anomaly
+
+// From x to the nearest example of a class, example `but` aside: a sum of absolute differences.
+SMALL static uint32_t nearest(const mica_learn_t *p, const mica_learn_class_t *c, const int8_t *x, uint32_t but) {
+    uint32_t best = UINT32_MAX;
+    for (uint32_t i = 0; i < kept(p, c); ++i) {
+        const int8_t *y = example(p, c, i);
+        uint32_t sum = i == but ? UINT32_MAX >> 1 : 0;
+        for (int32_t k = 0; k < p->width; ++k) {
+            const int32_t d = x[k] - y[k];
+            sum += (uint32_t)(d < 0 ? -d : d);
+        }
+        best = sum < best ? sum : best;
+    }
+    return best;
+}
+
+// By how much distances between examples pass `limit`, in all; and how many do.
+SMALL static uint32_t beyond(const mica_learn_t *p, const mica_learn_class_t *c, uint32_t limit, uint32_t *above) {
+    uint32_t sum = 0;  // at most 1024 distances below 2^20
+    *above = 0;
+    for (uint32_t i = 0; i < kept(p, c); ++i) {
+        const uint32_t d = nearest(p, c, example(p, c, i), i);
+        if (d > limit) {
+            sum += d - limit;
+            ++*above;
+        }
+    }
+    return sum;
+}
+
+// The distance that one in `setting` normal recordings passes. Those between the ones that were learnt are taken to fall off beyond
+// their mean as an exponential does. Two passes need no memory.
+SMALL static uint32_t alarm_limit(const mica_learn_t *p, const mica_learn_class_t *c) {
+    const uint32_t n = kept(p, c);
+    if (n < 2) {
+        return 0;
+    }
+    uint32_t above;
+    const uint32_t mean = beyond(p, c, 0, &above) / n, sum = beyond(p, c, mean, &above);
+    if (above == 0) {
+        return mean + 1;
+    }
+    const int32_t turns = (int32_t)(mica_log2((uint32_t)p->setting) + mica_log2(above) - mica_log2(n));
+    const uint64_t natural = (uint64_t)(turns < 0 ? 0 : turns) * 45426 >> 16;  // times ln 2
+    return at_most(mean + 1 + (sum / above * natural >> 16), UINT32_MAX);
+}
+
+// ---- All kinds
+
+SMALL bool mica_learn_fit(mica_learn_t *p, uint32_t step) {
+    const bool softmax = p->kind == MICA_LEARN_SOFTMAX && p->classes != 0;
+    if (step != 0) {
+        return softmax && epoch(p, step);
+    }
+    if (p->kind != MICA_LEARN_ANOMALY) {
+        spread_limits(p);
+    } else {
+        for (uint32_t k = 0; k < p->classes; ++k) {
+            p->blocks[k]->limit = alarm_limit(p, p->blocks[k]);
+        }
+    }
+    if (softmax) {
+        begin(p);
+    }
+    return softmax;
+}
+
+// How many `n`th parts of `of` a distance has; n <= 256.
+SMALL static uint32_t parts(uint32_t n, uint32_t distance, uint32_t of) {
+    for (; distance >> 23 != 0; distance >>= 1) {
+        of >>= 1;
+    }
+    return n * distance / (of ? of : 1);
+}
+
+SMALL void mica_learn_judge(mica_learn_t *p, const int8_t *x) {
+    uint32_t d[MICA_LEARN_MAX_CLASSES], e[MICA_LEARN_MAX_CLASSES];
+    const bool anomaly = p->kind == MICA_LEARN_ANOMALY;
+    p->best = 0;
+    for (uint32_t k = 0; k < p->classes; ++k) {
+        d[k] = anomaly ? nearest(p, p->blocks[k], x, UINT32_MAX) : distance(p, p->blocks[k], x);
+        p->best = d[k] < d[p->best] ? (int32_t)k : p->best;
+    }
+    int32_t score = -1;
+    if (p->kind == MICA_LEARN_SOFTMAX) {
+        const uint32_t sum = numerators(p, x, e);  // may write over x
+        score = (int32_t)((4096 * 256 + sum / 2) / sum);
+    }
+    uint32_t next = UINT32_MAX;  // the least distance of another class than the best
+    for (uint32_t k = 0; k < p->classes; ++k) {
+        next = (int32_t)k != p->best && d[k] < next ? d[k] : next;
+    }
+    const uint32_t limit = p->blocks[p->best]->limit, far = d[p->best];
+    p->margin = 0;
+    if (limit != 0) {
+        // Beside the distance itself it counts how much nearer this class is than the next.
+        const uint32_t sum = parts(256, far, limit) + (anomaly ? 0 : parts(192, far, next));
+        p->margin = 256 - (int32_t)(sum < 65535 ? sum : 65535);
+    }
+    p->score = score < 0 ? p->margin : score;
+}
+
+#endif
