@@ -45,7 +45,7 @@ from mica.run.host import HostRunner
 HERE = Path(__file__).parent
 DEMO = Path(mica.__file__).parent / "demo"
 ARCH = {"UNIX": "x64", "MPS2_AN385": "armv7m", "VIRT_RV32": "rv32imc", "RPI_PICO": "armv6m"} | ({"QEMU_M0": "armv6m"} if ALL else {})
-STOCK = list(ARCH) if os.environ.get("MICA_STOCK") else ["UNIX", "MPS2_AN385", "RPI_PICO"]
+STOCK = list(ARCH) if os.environ.get("MICA_STOCK") else ["UNIX", *["MPS2_AN385"] * ALL, "RPI_PICO"]
 
 ASIDE = "aside/_mica"  # where the native module lies that takes the place of a built-in one
 
@@ -70,9 +70,11 @@ def native_board(
     """A board with mica installed, `module` as its native module if given: on the unix port in its current folder, else in
     its ROMFS, with `more` files."""
     facts = load_board(name)
-    image = stock_image(name, choose(version)) if name in STOCK else build.build(facts).image
+    stock = name in STOCK and (ALL or version == DEFAULT)
+    image = stock_image(name, choose(version)) if stock else build.build(facts, micropython=choose(version)).image
     files = installed(ARCH[name]) | ({} if module is None else {"_mica.mpy": module})
     if facts.port.program:
+        files = files if stock else {f"{ASIDE}.mpy": files["_mica.mpy"]}
         with UnixBoard(facts, image) as unix:
             folders = sorted({str(Path(path).parent) for path in files} - {"."})
             unix.exec("import os\n" + "".join(f"os.mkdir({folder!r})\n" for folder in folders))
@@ -81,18 +83,19 @@ def native_board(
                 unix.exec(f"with open({path!r}, 'wb') as f:\n    f.write(_file)\n_file = None")
             yield unix
         return
-    rom = {f"lib/{path}": data for path, data in files.items()} if name in STOCK else {}
+    rom = {f"lib/{path}": data for path, data in files.items()} if stock else {}
     with EmulatedBoard(facts, image, rom_files={**rom, f"{ASIDE}.mpy": files["_mica.mpy"], **(more or {})}) as board:
         yield board
 
 
 def take_native(board: Link) -> None:
     """If the firmware contains mica, replace the built-in module by the native one; check that it is in use."""
-    if board.name.removesuffix("@emu") not in STOCK:
-        aside = ASIDE.replace("/", ".")
-        board.exec(f"import sys, {aside}\nsys.modules['_mica'] = sys.modules[{aside!r}]")
+    aside = ASIDE.replace("/", ".")
+    board.exec(
+        f"import sys, _mica\nif not hasattr(_mica, '__file__'):\n import {aside}\n sys.modules['_mica'] = sys.modules[{aside!r}]\n"
         # What the boot has imported knows the built-in one.
-        board.exec("for name in list(sys.modules):\n if name.split('.')[0] == 'mica': del sys.modules[name]")
+        " for name in list(sys.modules):\n  if name.split('.')[0] == 'mica': del sys.modules[name]"
+    )
     assert board.exec("import _mica\nprint(_mica.__file__)").strip().endswith(b"_mica.mpy")
 
 
@@ -205,6 +208,9 @@ def test_emulated(
 
 # ---- Installing ----
 
+# On each run tests/e2e/test_first_hour.py installs on a Pico.
+nightly = pytest.mark.skipif(not ALL, reason="a stock MPS2_AN385 is built in scripts/test --all only (MICA_TEST_ALL=1)")
+
 
 @pytest.fixture(scope="module")
 def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -242,6 +248,7 @@ def served(package: Path) -> Iterator[str]:
         thread.join()
 
 
+@nightly
 def test_mip_install(served: str, digits: bytes) -> None:
     """The line of the documentation, by the real mpremote, on an emulated board that has no mica; then it runs."""
     with start_emulator(load_board("MPS2_AN385"), stock_image("MPS2_AN385"), keep_flash=False) as emulator:
@@ -256,8 +263,9 @@ def test_mip_install(served: str, digits: bytes) -> None:
     assert said == b"/lib/_mica.mpy None\n"
 
 
-def test_install_chooses(package: Path, digits: bytes) -> None:
-    """install.py takes the engine that the firmware loads, from the mounted folder by the real mpremote, and on the unix port."""
+@nightly
+def test_install_chooses_on_a_board(package: Path, digits: bytes) -> None:
+    """install.py takes the engine that the firmware loads, from the mounted folder by the real mpremote."""
     with start_emulator(load_board("MPS2_AN385"), stock_image("MPS2_AN385"), keep_flash=False) as emulator:
         command = [sys.executable, "-m", "mpremote", "connect", emulator.port, "mount", package, "run", package / "install.py"]
         done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
@@ -268,6 +276,10 @@ def test_install_chooses(package: Path, digits: bytes) -> None:
             board.put(digits, "digits")
             said = board.exec("import mica, _mica\nm = mica.Model(digits)\nprint(_mica.__file__, m.selftest())")
     assert said == b"/lib/_mica.mpy None\n"
+
+
+def test_install_chooses(package: Path) -> None:
+    """The same on the unix port."""
     with UnixBoard(load_board("UNIX"), stock_image("UNIX")) as unix:
         unix.exec(f"import sys\nsys.path.insert(0, {str(package)!r})\nfrom install import install\ndel sys.path[0]")
         with pytest.raises(BoardError, match="nowhere has no engine for x64: mica natmod --package DIR --arch x64"):

@@ -39,7 +39,7 @@ assert len(np.unique(answers[0])) == 2
 (FOLDER / "model.mica").write_bytes(packed.data)
 (FOLDER / "x").write_bytes(x.tobytes())
 (FOLDER / "y").write_bytes(answers[0].tobytes())
-native = natmod.build("x64", kernels={s.kernel for s in packed.model.steps})
+native = natmod.build("x64")
 for name, content in {"aside/_mica.mpy": native.file.read_bytes(), **mip_package.runtime()}.items():
     path = FOLDER / "lib" / name
     path.parent.mkdir(parents=True, exist_ok=True)
