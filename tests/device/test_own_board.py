@@ -7,6 +7,8 @@ import shlex
 import subprocess
 from pathlib import Path
 
+from targets import nightly
+
 import mica
 from mica.cli.main import main
 from mica.toolchain import sources
@@ -27,6 +29,7 @@ print(m.selftest(), m.layers[0].runs_in)
 """
 
 
+@nightly
 def test_the_line_of_the_readme(tmp_path: Path) -> None:
     """It builds, for the port's own variant, and a model passes its self-test there, by the engine in C."""
     (line,) = re.findall(
@@ -35,7 +38,7 @@ def test_the_line_of_the_readme(tmp_path: Path) -> None:
     command = shlex.split(line.replace("/path/to/mica", str(ROOT)))
     build = cache_dir() / "tests" / "own-board"  # made again only where something has changed
     done = subprocess.run(
-        [*command, "-j2", f"BUILD={build}", "COPT=-O0", *WITHOUT],  # half of the compiler's time
+        [*command, "-j2", f"BUILD={build}", *WITHOUT],
         cwd=sources.fetch(choose(NEWEST)),
         capture_output=True,
         text=True,

@@ -24,7 +24,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from stock import stock_image
-from targets import ALL
+from targets import ALL, nightly
 from test_usermod import SCRIPTS, models, run  # noqa: F401 - models is a fixture
 
 import mica
@@ -206,10 +206,7 @@ def test_emulated(
                 board.exec("m.predict([[0, 1, 2, 3]])", timeout=2.0)
 
 
-# ---- Installing ----
-
-# On each run tests/e2e/test_first_hour.py installs on a Pico.
-nightly = pytest.mark.skipif(not ALL, reason="a stock MPS2_AN385 is built in scripts/test --all only (MICA_TEST_ALL=1)")
+# ---- Installing: on each run tests/e2e/test_first_hour.py does so on a Pico ----
 
 
 @pytest.fixture(scope="module")
