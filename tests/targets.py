@@ -5,9 +5,12 @@ Tests of the things that every board must do run on EVERY; all others on DEEP, t
 
 import os
 
+import pytest
+
 from mica.boards import all_boards
 
 ALL = bool(os.environ.get("MICA_TEST_ALL"))  # scripts/test --all sets it
+nightly = pytest.mark.skipif(not ALL, reason="runs in scripts/test --all only (MICA_TEST_ALL=1)")
 PICO = "RPI_PICO@emu"
 DEEP = ["UNIX", "MPS2_AN385"]
 # GCC for Arm, RISC-V and Xtensa; this computer's and the Pico's are in EVERY. tests/bench/test_isa.py runs the kernels of

@@ -135,5 +135,6 @@ def test_a_slip_is_caught(
     text = source.read_text()
     assert before in text, "the kernel has changed: choose another slip"
     source.write_text(text.replace(before, after))
-    results = bare_metal.run(core, bare_metal.build(core, usermod=usermod), jobs)
-    assert bare_metal.differences(jobs, results, expected)
+    program, parts = bare_metal.build(core, usermod=usermod), [jobs[i::7] for i in range(7)]
+    # Most slips show in the first seventh, and the others run no more.
+    assert any(bare_metal.differences(part, bare_metal.run(core, program, part), expected) for part in parts)

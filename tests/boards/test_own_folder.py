@@ -7,6 +7,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+from targets import nightly
 
 import mica
 from mica.boards import all_boards, emulated_board, load_board
@@ -95,6 +96,7 @@ def test_the_commands_take_its_folder(here: Path, capfd: pytest.CaptureFixture[s
     assert "./MY_PICO2 is a real board; emulated are" in capfd.readouterr().err
 
 
+@nightly
 def test_it_builds_and_runs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     """With a manifest of its own, which adds to its port's. In the cache: it is built again only where something has changed."""
     monkeypatch.chdir(cache_dir())

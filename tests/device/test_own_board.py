@@ -7,6 +7,8 @@ import shlex
 import subprocess
 from pathlib import Path
 
+from targets import nightly
+
 import mica
 from mica.cli.main import main
 from mica.toolchain import sources
@@ -27,6 +29,7 @@ print(m.selftest(), m.layers[0].runs_in)
 """
 
 
+@nightly
 def test_the_line_of_the_readme(tmp_path: Path) -> None:
     """It builds, for the port's own variant, and a model passes its self-test there, by the engine in C."""
     (line,) = re.findall(

@@ -94,7 +94,7 @@ def test_wrong_arguments(digits: Path, args: list[str], said: str) -> None:
 def test_reference_models_in_flash(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Ten samples with the host's bytes, layer by layer, from weights that stay in flash; free heap and cycles."""
     folder = reference_model(name)
-    packed = pack(folder / "model.onnx", tmp_path / "m.mica", "--calib", folder / "calib.npz")
+    packed = pack(folder / "model.onnx", tmp_path / "m.mica", "--calib", folder / "calib.npz", "--plain")
     data = packed.read_bytes()
     x = decode(read_arrays(folder / "eval.npz"), "eval.npz")[:10]
     facts = load_board("RPI_PICO")

@@ -82,7 +82,7 @@ def test_state_is_kept_on_boards(digits_rows: Path, target: str) -> None:
 @pytest.mark.parametrize("target", ["UNIX", "MPS2_AN385"])
 def test_reference_models_are_equal(name: str, target: str, tmp_path: Path) -> None:
     folder = reference_model(name)
-    packed = pack(folder / "model.onnx", tmp_path / "m.mica", "--calib", folder / "calib.npz")
+    packed = pack(folder / "model.onnx", tmp_path / "m.mica", "--calib", folder / "calib.npz", "--plain")
     r = mica("verify", packed, "--on", target, "--data", folder / "eval.npz", "--samples", 3, "--json")
     assert r.code == 0, r.out + r.err
     assert r.json["equal"]

@@ -52,7 +52,7 @@ BUILDS = (
     *((Build("ref 32 bit", ("-m32",)), Build("c32 32 bit", ("-m32",), "c32")) if HAS_32_BIT else (Build("ref"),)),
 )
 INCLUDE = Build("ref").include
-DEBUG = ("-std=c99", "-O1", "-g")
+DEBUG = ("-std=c99", "-O1", "-g1")  # lines for a report; all of -g takes a fifth of the compiler's time
 # One set of options for all that gives the engine damaged files, so that it is compiled once for them. Each edge calls a function:
 # the fuzzer's own, else that of no_coverage.c.
 SANITIZED = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-fsanitize-coverage=trace-pc")

@@ -34,7 +34,7 @@ def build(folder: Path, build: c_build.Build, changed: bool = False) -> Path:
     UndefinedBehaviorSanitizer is left out of that: a shift or a sum out of range is a wrong number then, which is allowed.
     """
     here = Path(__file__).parent
-    sanitize = ("-fsanitize=address",) if changed else c_build.SANITIZED
+    sanitize = ("-fsanitize=address", "-O0") if changed else c_build.SANITIZED  # few files: the compiler takes longer
     own = [flag for flag in sanitize if "coverage" not in flag]
     objects = c_build.sanitized(build, *sanitize)
     objects += c_build.objects(build, [str(here / "driver.c")], *own, *(["-DRUN_CHANGED"] if changed else []))

@@ -75,16 +75,17 @@ def test_runs_alike(good: bytes) -> None:
 
 def test_every_field_at_its_edges(driver: list[Path], good: bytes) -> None:  # noqa: F811
     files = [("good", good)]
-    for name, at, kind in places(good):
+    for k, (name, at, kind) in enumerate(places(good)):
         if not name.startswith(("HEADER", "STEPS", "TENSORS")):
             continue
         here = struct.unpack_from("<" + records.STRUCT[kind], good, at)[0]
-        values: set[float] = set(EDGES[kind])
+        values: list[float] = [*EDGES[kind]]
         if kind != "f32":
             unsigned = 0, 2 ** (8 * struct.calcsize(records.STRUCT[kind])) - 1
             low, high = (-(2**31), 2**31 - 1) if kind == "i32" else unsigned
-            values |= {v for v in (here + d for d in (-16, -4, -1, 1, 4, 16)) if low <= v <= high}
-        files += [(f"{name} = {v}", codec.with_crc(put(good, at, kind, v))) for v in values]
+            values += [v for v in (here + d for d in (-16, -4, -1, 1, 4, 16)) if low <= v <= high and v not in values]
+        share = sampled(1, 3)
+        files += [(f"{name} = {v}", codec.with_crc(put(good, at, kind, v))) for v in values[k % share :: share]]
     assert compare(driver, files)[OK] >= 1
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import accuracy
 import pytest
 from nets import MODELS
+from targets import ALL
 
 import mica.demo
 from mica.compile import compile_file
@@ -41,7 +42,7 @@ def scores(model: Path, calibration: Path, data: Path) -> tuple[Score, Score]:
     return exact, found
 
 
-@pytest.mark.parametrize("name", accuracy.SETS)
+@pytest.mark.parametrize("name", accuracy.SETS if ALL else ["kws"])
 def test_reference_models(name: str) -> None:
     """The bounds of `scripts/accuracy`, on whole evaluation sets: beside float and beside ONNX Runtime's quantisation."""
     if not MODELS.is_dir():

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from nets import Net, assert_same, core, ops, truth
+from targets import sampled
 
 from mica import engine
 from mica.compile import compile_file
@@ -176,7 +177,7 @@ def steps_apart(net: Net, folder: Path, n: int = 24) -> tuple[float, float]:
         ("GRU", {"time_steps": 200}, 0.4, 3.5),
         ("RNN", {}, 0.8, 5.0),
         ("RNN", {"activations": ["Relu"], "scale": 0.2}, 0.6, 5.0),
-    ],
+    ][:: sampled(1, 2)],
     ids=str,
 )
 def test_stays_near_float(tmp_path: Path, op: str, more: dict[str, Any], rms: float, most: float) -> None:

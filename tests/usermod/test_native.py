@@ -21,7 +21,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from stock import stock_image
-from targets import ALL
+from targets import ALL, nightly
 from test_usermod import SCRIPTS, models, run  # noqa: F401 - models is a fixture
 
 import mica
@@ -44,7 +44,7 @@ from mica.run.host import HostRunner
 HERE = Path(__file__).parent
 DEMO = Path(mica.__file__).parent / "demo"
 ARCH = {"UNIX": "x64", "MPS2_AN385": "armv7m", "VIRT_RV32": "rv32imc", "RPI_PICO": "armv6m"} | ({"QEMU_M0": "armv6m"} if ALL else {})
-STOCK = list(ARCH) if os.environ.get("MICA_STOCK") else ["UNIX", "MPS2_AN385", "RPI_PICO"]
+STOCK = list(ARCH) if os.environ.get("MICA_STOCK") else ["UNIX", *["MPS2_AN385"] * ALL, "RPI_PICO"]
 
 ASIDE = "aside/_mica"  # where the native module lies that takes the place of a built-in one
 
@@ -69,9 +69,11 @@ def native_board(
     """A board with mica installed, `module` as its native module if given: on the unix port in its current folder, else in
     its ROMFS, with `more` files."""
     facts = load_board(name)
-    image = stock_image(name, choose(version)) if name in STOCK else build.build(facts).image
+    stock = name in STOCK and (ALL or version == DEFAULT)
+    image = stock_image(name, choose(version)) if stock else build.build(facts, micropython=choose(version)).image
     files = installed(ARCH[name]) | ({} if module is None else {"_mica.mpy": module})
     if facts.port.program:
+        files = files if stock else {f"{ASIDE}.mpy": files["_mica.mpy"]}
         with UnixBoard(facts, image) as unix:
             folders = sorted({str(Path(path).parent) for path in files} - {"."})
             unix.exec("import os\n" + "".join(f"os.mkdir({folder!r})\n" for folder in folders))
@@ -80,18 +82,19 @@ def native_board(
                 unix.exec(f"with open({path!r}, 'wb') as f:\n    f.write(_file)\n_file = None")
             yield unix
         return
-    rom = {f"lib/{path}": data for path, data in files.items()} if name in STOCK else {}
+    rom = {f"lib/{path}": data for path, data in files.items()} if stock else {}
     with EmulatedBoard(facts, image, rom_files={**rom, f"{ASIDE}.mpy": files["_mica.mpy"], **(more or {})}) as board:
         yield board
 
 
 def take_native(board: Link) -> None:
     """If the firmware contains mica, replace the built-in module by the native one; check that it is in use."""
-    if board.name.removesuffix("@emu") not in STOCK:
-        aside = ASIDE.replace("/", ".")
-        board.exec(f"import sys, {aside}\nsys.modules['_mica'] = sys.modules[{aside!r}]")
+    aside = ASIDE.replace("/", ".")
+    board.exec(
+        f"import sys, _mica\nif not hasattr(_mica, '__file__'):\n import {aside}\n sys.modules['_mica'] = sys.modules[{aside!r}]\n"
         # What the boot has imported knows the built-in one.
-        board.exec("for name in list(sys.modules):\n if name.split('.')[0] == 'mica': del sys.modules[name]")
+        " for name in list(sys.modules):\n  if name.split('.')[0] == 'mica': del sys.modules[name]"
+    )
     assert board.exec("import _mica\nprint(_mica.__file__)").strip().endswith(b"_mica.mpy")
 
 
@@ -231,7 +234,7 @@ def test_a_stock_image_of_ones_own(digits: bytes, tmp_path: Path) -> None:
     assert 0 <= left - (native.heap - beside) < 4096
 
 
-# ---- Installing ----
+# ---- Installing: on each run tests/e2e/test_first_hour.py does so on a Pico ----
 
 
 @pytest.fixture(scope="module")
@@ -255,8 +258,9 @@ def test_package(package: Path) -> None:
         )
 
 
-def test_install_chooses(package: Path, digits: bytes) -> None:
-    """install.py takes the engine that the firmware loads, from the mounted folder by the real mpremote, and on the unix port."""
+@nightly
+def test_install_chooses_on_a_board(package: Path, digits: bytes) -> None:
+    """install.py takes the engine that the firmware loads, from the mounted folder by the real mpremote."""
     with start_emulator(load_board("MPS2_AN385"), stock_image("MPS2_AN385"), keep_flash=False) as emulator:
         command = [sys.executable, "-m", "mpremote", "connect", emulator.port, "mount", package, "run", package / "install.py"]
         done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
@@ -267,6 +271,10 @@ def test_install_chooses(package: Path, digits: bytes) -> None:
             board.put(digits, "digits")
             said = board.exec("import mica, _mica\nm = mica.Model(digits)\nprint(_mica.__file__, m.selftest())")
     assert said == b"/lib/_mica.mpy None\n"
+
+
+def test_install_chooses(package: Path) -> None:
+    """The same on the unix port."""
     with UnixBoard(load_board("UNIX"), stock_image("UNIX")) as unix:
         unix.exec(f"import sys\nsys.path.insert(0, {str(package)!r})\nfrom install import install\ndel sys.path[0]")
         with pytest.raises(BoardError, match="nowhere has no engine for x64: mica natmod --package DIR --arch x64"):
