@@ -13,6 +13,7 @@ from mica.format.tokens import Tokens, listed
 from mica.run.golden import with_golden
 from mica.reference.executor import ReferenceModel
 from mica.kernels import KERNEL_BY_NAME
+from mica.kernels.scratch import scratch_min
 
 ONE = 2**30  # mult and shift of the factor 1/2**n: requant(acc, ONE, n - 1)
 
@@ -210,6 +211,32 @@ def big(size: int = 66000) -> ModelFile:
             TensorRecord("y", "int8", (4, size // 4), 1.0, 0, offset=0),
         ],
         steps=[_step("mirror", "lut_s8", (0,), (1,), blobs={"table": table})],
+        inputs=[0],
+        outputs=[1],
+    )
+
+
+def lent(rows: int = 65) -> ModelFile:
+    """A convolution with more activations than any board's static arena has, and a wish for scratch that all of them can grant."""
+    rng = np.random.default_rng(7)
+    return ModelFile(
+        tensors=[
+            TensorRecord("x", "int8", (1, rows, 64, 2), 0.05, 3, offset=0),
+            TensorRecord("y", "int8", (1, rows, 64, 14), 0.05, -5, offset=128 * rows),
+        ],
+        steps=[
+            _step(
+                "/conv",
+                "conv2d_s8",
+                (0,),
+                (1,),
+                macs=64 * rows * 28,
+                blobs=_channels(rng, (14, 1, 1, 2)),
+                params=_window(1, 1, 0) | {"groups": 1},
+                scratch_min=scratch_min("conv2d_s8", 14),
+                scratch_want=8192,
+            )
+        ],
         inputs=[0],
         outputs=[1],
     )
@@ -460,6 +487,7 @@ MODELS = {
     "many": many,
     "state": state,
     "big": big,
+    "lent": lent,
     "places": places,
     "labelled": labelled,
     "unscored": unscored,
