@@ -84,7 +84,9 @@ def write(
     check_names(extras)
     for name in _packages(extras):
         _refuse_sources(folder / name)
-    modules = [build(arch, kernels=contents.kernels, micropython=micropython, jobs=jobs, progress=progress) for arch in archs]
+    modules = [
+        build(arch, kernels=contents.kernels, micropython=micropython, jobs=jobs, progress=progress) for arch in archs
+    ]
     files = runtime(contents=contents, extras=extras, micropython=micropython, jobs=jobs, progress=progress)
     try:
         folder.mkdir(parents=True, exist_ok=True)
