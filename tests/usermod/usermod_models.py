@@ -10,6 +10,7 @@ from mica.format import schema
 from mica.format.codec import DTYPE_NUMPY, ModelFile, StepRecord, TensorRecord, encode, step_flags
 from mica.format.order import Call, Strip
 from mica.format.tokens import Tokens, listed
+from mica.format.weights import CODES4
 from mica.run.golden import with_golden
 from mica.reference.executor import ReferenceModel
 from mica.kernels import KERNEL_BY_NAME
@@ -108,6 +109,15 @@ def dense() -> ModelFile:
         step.inputs, step.outputs = (i,), (i + 1,)
     model.inputs, model.outputs = [0], [2]
     model.metadata = {"name": "dense"}
+    return model
+
+
+def coded() -> ModelFile:
+    """A dense layer whose weights are 16 numbers in codes of 4 bits."""
+    model = dense()
+    step = model.steps[0]
+    step.blobs["weights"] = (step.blobs["weights"] // 16).astype(np.int8)
+    step.layout = CODES4.code
     return model
 
 
