@@ -41,14 +41,15 @@ from mica.flash import firmware_image  # noqa: E402
 from mica.images.romfs import read_folder  # noqa: E402
 from mica.toolchain import mip_package, natmod, notices, wasm  # noqa: E402
 from mica.toolchain.build import build  # noqa: E402
+from mica.toolchain.contents import chosen  # noqa: E402
 from mica.web import site  # noqa: E402
 
 PARTS = ("wheel", "images", "natmod", "web")
 MODEL = "digits.mica"
 DEMO = ROOT / "host_tools" / "mica" / "demo"
 
-# Packages for `mip`: their names in the index, and the kernels of their native modules (None: all).
-PACKAGES: dict[str, list[str] | None] = {"mica": None}
+# Packages for `mip`: their names in the index, and the family of their native modules (None: all kernels).
+PACKAGES: dict[str, str | None] = {"mica": None}
 NO_CIRCUITPYTHON = "its .mpy files begin with C instead of M, and only its own tools make them, which are not here"
 
 
@@ -148,9 +149,11 @@ def native_modules(release: Release, archs: list[str]) -> None:
         except MicaError as error:
             release.skip(f"natmod {name}", error)
     files: dict[str, bytes] = {}
-    for package, kernels in PACKAGES.items() if made else ():
+    for package, family in PACKAGES.items() if made else ():
         with tempfile.TemporaryDirectory() as work:
-            mip_package.write(Path(work), made, kernels=kernels, package=package, jobs=jobs, progress=say)
+            mip_package.write(
+                Path(work), made, contents=chosen([], family=family), package=package, jobs=jobs, progress=say
+            )
             files = read_folder(Path(work)) | files  # of the first, which is whole, also what is read without an index
     for name, data in sorted(files.items()):
         path = release.folder / name

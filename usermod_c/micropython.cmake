@@ -4,6 +4,10 @@ if(NOT DEFINED MICA_ARENA_BYTES)
     # Bytes of RAM for activations, in .bss; a model that needs more gets its own block from the heap.
     set(MICA_ARENA_BYTES 16384)
 endif()
+if(NOT DEFINED MICA_SCRATCH_BYTES)
+    # Bytes of scratch that a model gets at most, whatever its file wants.
+    set(MICA_SCRATCH_BYTES 16384)
+endif()
 if(NOT DEFINED MICA_ISA)
     # The folder of kernels/isa/ whose mica_select.h names the kernels for this core: the compiler tells it.
     separate_arguments(mica_flags UNIX_COMMAND "${CMAKE_C_FLAGS}")
@@ -53,7 +57,7 @@ target_include_directories(usermod_mica INTERFACE
     ${CMAKE_CURRENT_LIST_DIR}/kernels
     ${CMAKE_CURRENT_LIST_DIR}/${MICA_ISA_DIR}
 )
-target_compile_definitions(usermod_mica INTERFACE MICA_ARENA_BYTES=${MICA_ARENA_BYTES})
+target_compile_definitions(usermod_mica INTERFACE MICA_ARENA_BYTES=${MICA_ARENA_BYTES} MICA_SCRATCH_BYTES=${MICA_SCRATCH_BYTES})
 # Kernels that are left out, such as conv2d_s8;add_s8 (or with a comma between).
 string(REPLACE "," ";" MICA_WITHOUT_LIST "${MICA_WITHOUT}")
 foreach(kernel IN LISTS MICA_WITHOUT_LIST)

@@ -4,6 +4,8 @@ MICA_MOD_DIR := $(USERMOD_DIR)
 
 # Bytes of RAM for activations, in .bss; a model that needs more gets its own block from the heap.
 MICA_ARENA_BYTES ?= 16384
+# Bytes of scratch that a model gets at most, whatever its file wants.
+MICA_SCRATCH_BYTES ?= 16384
 
 # The lists are shared with CMake and setuptools: one path a line, # begins a comment, include FOLDER is the list of another folder.
 mica_words = $(shell sed -e 's/\#.*//' -e 's/^include  */include:/' $(1))
@@ -34,7 +36,7 @@ endif
 MICA_WITHOUT ?=
 CFLAGS_USERMOD += $(addprefix -DMICA_WITHOUT_,$(shell echo $(MICA_WITHOUT) | tr a-z A-Z))
 
-CFLAGS_USERMOD += $(addprefix -I$(MICA_MOD_DIR)/,include kernels $(MICA_ISA_DIR)) -DMICA_ARENA_BYTES=$(MICA_ARENA_BYTES)
+CFLAGS_USERMOD += $(addprefix -I$(MICA_MOD_DIR)/,include kernels $(MICA_ISA_DIR)) -DMICA_ARENA_BYTES=$(MICA_ARENA_BYTES) -DMICA_SCRATCH_BYTES=$(MICA_SCRATCH_BYTES)
 
 # What binding/heap.c has in the place of MicroPython's own: the emulated boards' makefile has the linker wrap it.
 MICA_WRAPPED += readline mp_repl_autocomplete

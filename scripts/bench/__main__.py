@@ -18,6 +18,7 @@ import json
 import re
 import subprocess
 import sys
+import tempfile
 from argparse import Namespace
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
@@ -33,7 +34,7 @@ import layers
 import strip_bench
 import two_core_bench
 from bare_metal import CORES, Core, Job, Result
-from reference_models import compiled_models, whole_models
+from reference_models import compiled_models, packed_file, whole_models
 from tables import layer_table, model_table, report, size_table
 
 from mica.errors import MicaError
@@ -44,6 +45,7 @@ DEFAULT = ("m0plus", "m3", "m4", "m7", "m33", "m55", "rv32")
 # A line of the cache is two words: of a flash on four wires 6 clocks for the address, 2 for the mode, 4 to wait, 16 for the data,
 # at half of the core's clock (the board's PICO_FLASH_SPI_CLKDIV).
 XIP_MISS = 56
+MODULES = ("armv6m", "armv7emsp", "rv32imc")  # native modules that `--only sizes` builds
 
 
 def measure(
@@ -160,15 +162,24 @@ def core_entry(core: Core, isa: str | None, found: Mapping[str, Result], with_mo
 
 
 def sizes(args: Namespace) -> list[dict[str, Any]]:
-    """Bytes of the kernels in the firmware of each board."""
+    """Bytes of mica in the firmware of each board, for some models alone, and in native modules."""
 
     def progress(line: str) -> None:
         print(f"bench: {line}", file=sys.stderr)
 
-    rows = [asdict(code_bytes.of_board(name, progress)) for name in args.board or code_bytes.BOARDS]
+    rows = [code_bytes.of_board(name, progress) for name in args.board or code_bytes.BOARDS]
+    modules: dict[str, dict[str, int]] = {}
+    with tempfile.TemporaryDirectory() as folder:
+        if (where := Path(args.models)).is_dir():
+            models = [packed_file(where, name, Path(folder)) for name in ("kws", "ad")]
+            rows += [code_bytes.of_board("RPI_PICO", progress, [path]) for path in models]
+            modules = {arch: code_bytes.of_modules(arch, progress, models) for arch in MODULES}
+    found = [asdict(row) for row in rows]
     if args.json != "-":
-        print(size_table(rows))
-    return rows
+        print(size_table(found))
+        for arch, sizes_of in modules.items():
+            print(f"native module {arch}:", ", ".join(f"{what} {n:,}" for what, n in sizes_of.items()))
+    return [*found, *({"native": arch, **sizes_of} for arch, sizes_of in modules.items())]
 
 
 def host(args: Namespace) -> dict[str, dict[str, float]]:

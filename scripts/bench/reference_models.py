@@ -10,7 +10,7 @@ from bare_metal import Job
 
 from mica.compile import Compiled, compile_file
 from mica.data.calibration import load_calibration
-from mica.format.codec import ModelFile
+from mica.format.codec import ModelFile, encode
 from mica.importer import import_onnx
 from mica.ir import knobs
 
@@ -53,3 +53,10 @@ def compiled_models(folder: Path) -> list[tuple[str, ModelFile]]:
             knobs.KEEP_DEAD_CHANNELS = keep
             found.append((prefix + name, compiled(*files(folder, sub)).model))
     return found
+
+
+def packed_file(folder: Path, name: str, to: Path) -> Path:
+    """A model packed for any board, NAME.mica."""
+    path = to / f"{name}.mica"
+    path.write_bytes(encode(compiled(*files(folder, MODEL_FOLDERS[name])).model))
+    return path

@@ -97,11 +97,13 @@ def _ratio(new: float, old: float | None) -> str:
 
 def size_table(rows: Sequence[Mapping[str, Any]]) -> str:
     """The same as a table."""
-    head = ("board", "kernels", "ref", "fast", "of which from RAM", "kernels of firmware", "firmware")
+    parts = ("ref", "fast", "from_ram", "loaders", "runtime", "binding")
+    head = ("board", "for", "kernels", *parts, "C in all", "Python", "of firmware", "firmware")
     lines = []
     for r in rows:
         k = r["kernels"]
-        share = (k["ref"] + k["fast"]) / r["firmware"]
-        counts = (f"{n:,}" for n in (k["ref"], k["fast"], k["from_ram"]))
-        lines.append((r["board"], r["isa"], *counts, f"{100 * share:.1f} %", f"{r['firmware']:,}"))
-    return text.table(head, lines, "llrrrrr")
+        engine = sum(k[name] for name in parts) - k["from_ram"]
+        counts = (f"{n:,}" for n in (*(k[name] for name in parts), engine, k["python"]))
+        share = (engine + k["python"]) / r["firmware"]
+        lines.append((r["board"], r["built_for"], r["isa"], *counts, f"{100 * share:.1f} %", f"{r['firmware']:,}"))
+    return text.table(head, lines, "lll" + "r" * 10)

@@ -1,4 +1,4 @@
-"""`mica build --for`: only the kernels that some models need are in the image; the others run in MicroPython."""
+"""`mica build --for`: only what some models need is in the image; `--with fallback` lets others run in MicroPython."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Result:
         _file(folder / "a.mica", {"max_pool2d_s8", "softmax_s8"}),
         _file(folder / "b.mica", KEPT - {"softmax_s8"}),
     ]
-    result = mica("build", "--board", BOARD, "--for", *models, "--json")
+    result = mica("build", "--board", BOARD, "--for", *models, "--with", "fallback", "--json")
     assert result.code == 0, result.err
     return result
 
@@ -93,8 +93,10 @@ def test_sizes(built: Result) -> None:
 
 
 def test_table(built: Result, tmp_path: Path) -> None:
-    model = _file(tmp_path / "c.mica", KEPT)
-    result = mica("build", "--board", BOARD, "--for", model)
+    folder = tmp_path / "again"  # the names are part of the image
+    folder.mkdir()
+    models = [_file(folder / "a.mica", KEPT - {"fully_connected_s8"}), _file(folder / "b.mica", KEPT)]
+    result = mica("build", "--board", BOARD, "--for", *models, "--with", "fallback")
     assert result.code == 0
     assert "up to date" in result.out  # the same kernels, so the same image
     row = re.search(r"^text +([\d,]+) +([\d,]+) +([\d,]+) +[\d.]+ %$", result.out, re.M)
@@ -142,8 +144,25 @@ def test_strict(running: Link) -> None:
         running.exec("mica.Model('/rom/d.mica', strict=True)")
 
 
-def test_a_raw_kernel_is_gone(running: Link) -> None:
-    assert (
-        running.exec("from mica import kernels\nprint(hasattr(kernels, 'conv2d'), hasattr(kernels, 'gemm'))")
-        == b"False True\n"
-    )
+@pytest.mark.parametrize(
+    "says",
+    ["mica.motion.watch", "from mica.motion import watch", "import mica.motion", "from mica import motion; motion.x"],
+)
+def test_a_module_that_is_left_out(running: Link, says: str) -> None:
+    """One line, however it is asked for, each time; and asking spoils nothing."""
+    line = "ImportError: this firmware was built for a, b and has no mica.motion: build it --with motion"
+    for _ in range(2):
+        with pytest.raises(BoardError) as failed:
+            running.exec(says)
+        assert str(failed.value).splitlines()[-1].endswith(line)
+
+
+def test_what_else_is_left_out(running: Link, digits: Path) -> None:
+    """Code of the engine: kernels for the REPL, vocabularies. Files that need it are refused; m.see() says why it cannot."""
+    assert running.exec("import _mica\nprint([n for n in ('gemm', 'sample', 'see') if hasattr(_mica, n)])") == b"[]\n"
+    with pytest.raises(BoardError, match=r"has no mica.kernels: build it --with kernels"):
+        running.exec("mica.kernels.gemm")
+    with pytest.raises(BoardError, match=r"has no mica.pictures: build it --with pictures"):
+        running.exec("mica.Model('/rom/d.mica').see(bytes(64), 8, 8, 'grey')")
+    names = "('hooks', 'remote', 'slots', 'operators')"
+    assert running.exec(f"for n in {names}: print(getattr(mica, n).__name__)").split()[0] == b"mica.hooks"

@@ -6,9 +6,10 @@ import asyncio
 import gc
 import sys
 from array import array
-from binascii import hexlify
+from binascii import crc32, hexlify
 
 import _faults
+import _mica
 import mica
 import mica.profile
 import mica.selftest
@@ -22,13 +23,17 @@ ab = [[1, 2, 3, 4, 5, 6], [7, 8, 9]]
 s = [1, 2, 3, 4]
 
 # Loaded once, and used by all: what a fault spoils in them is seen later, too.
-first = mica.Model(golden)
+first = mica.Model(golden, arena=mica.Arena(4096))
+large = mica.Model(lent)  # its scratch is the static arena
 pair = mica.Model(two, arena=mica.Arena(512))
-streaming = mica.Model(state)
+streaming = mica.Model(state, arena=mica.Arena(512))
 slow = mica.Model(golden, arena=mica.Arena(8192), python=True)
 want = first.predict([x])
 raw = bytes(first.output())
 want_pair = pair.predict(ab)
+large.input()[:] = array("b", [i & 127 for i in range(len(large.input()))])
+large.run()
+want_large = crc32(large.output())
 plain = first._steps
 box = [None] * 4
 calls = []
@@ -51,6 +56,11 @@ def well():
             return "the arena is busy"
         if not m.arena.intact:
             return "the arena was written past its end"
+    if _mica.arena.busy or large.arena.busy or not _mica.arena.intact:
+        return "the static arena was not given back"
+    large.run()
+    if crc32(large.output()) != want_large:
+        return "another answer of the large model"
     if first.predict([x]) != want or slow.predict([x]) != want or pair.predict(ab) != want_pair:
         return "another answer"
     streaming.reset()
@@ -83,6 +93,37 @@ def load():
         box[0] = mica.Model(golden)
 
     return body, new
+
+
+def load_large():
+    def body():
+        box[0] = mica.Model(lent)
+        box[0].run()
+
+    return body, nothing
+
+
+def run_large():
+    def body():
+        large.run()
+
+    def after(failed):
+        if not failed and crc32(large.output()) != want_large:
+            return "another answer"
+
+    return body, after
+
+
+def slice_large():
+    def body():
+        large.start()
+        while large.resume(1):
+            pass
+
+    def after(failed):
+        large.stop()
+
+    return body, after
 
 
 def load_arena():
@@ -728,6 +769,9 @@ def push_finish():
 
 
 SCENARIOS = (
+    load_large,
+    run_large,
+    slice_large,
     load, load_arena, load_bytearray, load_copied, load_file, load_strict, load_damaged, load_fallbacks, load_registered, predict,
     predict_floats, predict_raw, predict_named, predict_filled, predict_into, predict_fallbacks, predict_state, run_and_look, describe,
     hook_first, hook_second, hook_remove, hook_remove_last, hook_with, hooks_ready, hook_bytearray, pieces, start_fails, given_up, arun,

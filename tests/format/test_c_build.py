@@ -11,6 +11,7 @@ from pathlib import Path
 
 import c_build
 import pytest
+import usermod_models
 from models import model_with
 from targets import ALL
 
@@ -141,4 +142,32 @@ def test_without_a_kernel(kernel: Kernel, tmp_path: Path, whole_build: dict[str,
     refused, accepted = done.stdout.decode().splitlines()
     assert refused.startswith("11 ")
     assert f"step {step} ({steps[step].name}): kernel {kernel.name} is not in this build" in refused
+    assert accepted.startswith("0 ok")
+
+
+@pytest.mark.parametrize(
+    ("part", "make", "says"),
+    [
+        (
+            "STRIPS",
+            usermod_models.by_rows,
+            "this build has no strips (byte 24); update the firmware, or pack the model again",
+        ),
+        ("TOKENS", usermod_models.language, "this build has no language models (byte 24); update the firmware"),
+        ("CODES4", usermod_models.coded, "step 0 (/dense): this build has no weights of 4 bits"),
+    ],
+)
+def test_without_a_part(part: str, make: Callable[[], codec.ModelFile], says: str, tmp_path: Path) -> None:
+    """It builds without a warning, refuses what needs the part, and takes what does not."""
+    cc = c_build.compiler("gcc", "clang")
+    assert cc
+    sources = [str(Path(__file__).with_name("driver.c")), *c_build.SOURCES]
+    c_build.run(
+        cc, *c_build.STRICT, "-O0", f"-DMICA_WITHOUT_{part}", *c_build.INCLUDE, *sources, "-o", "driver", cwd=tmp_path
+    )
+    files = [codec.encode(make()), codec.encode(usermod_models.small())]
+    stream = b"".join(struct.pack("<I", len(f)) + f for f in files)
+    done = subprocess.run([tmp_path / "driver"], input=stream, capture_output=True, check=True)
+    refused, accepted = done.stdout.decode().splitlines()
+    assert says in refused
     assert accepted.startswith("0 ok")

@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 
 from mica import engine
-from mica.cli.build import kernels_of
 from mica.cli.main import main
 from mica.data import pictures
 from mica.data.calibration import Pixels, load_calibration
@@ -22,6 +21,7 @@ from mica.format.pictures import read
 from mica.kernels import PICTURE
 from mica.run.host import HostRunner
 from mica.run.pictures import input_of
+from mica.toolchain.contents import chosen
 
 LABELS = "dark\nbright\n"
 
@@ -101,8 +101,10 @@ def test_calibration_is_scaled_pixels(photos: Path) -> None:
 
 
 def test_a_firmware_for_it_has_the_kernel(tmp_path: Path) -> None:
-    assert PICTURE in kernels_of([str(_pack(tmp_path, 1, False, "--picture", "grey"))])
-    assert PICTURE not in kernels_of([str(_pack(tmp_path, 1, False))])
+    with_it = chosen([str(_pack(tmp_path, 1, False, "--picture", "grey"))])
+    without = chosen([str(_pack(tmp_path, 1, False))])
+    assert with_it.kernels is not None and PICTURE in with_it.kernels and "pictures" not in with_it.modules
+    assert without.kernels is not None and PICTURE not in without.kernels and "pictures" in without.modules
 
 
 def _error(args: list[str], capsys: pytest.CaptureFixture[str]) -> str:

@@ -10,9 +10,11 @@ from mica.format import schema
 from mica.format.codec import DTYPE_NUMPY, ModelFile, StepRecord, TensorRecord, encode, step_flags
 from mica.format.order import Call, Strip
 from mica.format.tokens import Tokens, listed
+from mica.format.weights import CODES4
 from mica.run.golden import with_golden
 from mica.reference.executor import ReferenceModel
 from mica.kernels import KERNEL_BY_NAME
+from mica.kernels.scratch import scratch_min
 
 ONE = 2**30  # mult and shift of the factor 1/2**n: requant(acc, ONE, n - 1)
 
@@ -107,6 +109,15 @@ def dense() -> ModelFile:
         step.inputs, step.outputs = (i,), (i + 1,)
     model.inputs, model.outputs = [0], [2]
     model.metadata = {"name": "dense"}
+    return model
+
+
+def coded() -> ModelFile:
+    """A dense layer whose weights are 16 numbers in codes of 4 bits."""
+    model = dense()
+    step = model.steps[0]
+    step.blobs["weights"] = (step.blobs["weights"] // 16).astype(np.int8)
+    step.layout = CODES4.code
     return model
 
 
@@ -220,6 +231,32 @@ def embedding(width: int = 64) -> ModelFile:
     same = np.arange(-128, 128).astype(np.int8)
     tensors = [TensorRecord(n, "int8", (1, width), 1.0, 0, offset=i * width) for i, n in enumerate(("x", "y"))]
     return ModelFile(tensors, [_step("same", "lut_s8", (0,), (1,), blobs={"table": same})], [0], [1], {"name": "embedding"})
+
+
+def lent(rows: int = 65) -> ModelFile:
+    """A convolution with more activations than any board's static arena has, and a wish for scratch that all of them can grant."""
+    rng = np.random.default_rng(7)
+    return ModelFile(
+        tensors=[
+            TensorRecord("x", "int8", (1, rows, 64, 2), 0.05, 3, offset=0),
+            TensorRecord("y", "int8", (1, rows, 64, 14), 0.05, -5, offset=128 * rows),
+        ],
+        steps=[
+            _step(
+                "/conv",
+                "conv2d_s8",
+                (0,),
+                (1,),
+                macs=64 * rows * 28,
+                blobs=_channels(rng, (14, 1, 1, 2)),
+                params=_window(1, 1, 0) | {"groups": 1},
+                scratch_min=scratch_min("conv2d_s8", 14),
+                scratch_want=8192,
+            )
+        ],
+        inputs=[0],
+        outputs=[1],
+    )
 
 
 def places() -> ModelFile:
@@ -468,6 +505,7 @@ MODELS = {
     "state": state,
     "big": big,
     "embedding": embedding,
+    "lent": lent,
     "places": places,
     "labelled": labelled,
     "unscored": unscored,

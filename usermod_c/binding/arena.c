@@ -6,7 +6,7 @@
 #include "py/mphal.h"
 #include "py/objarray.h"
 
-#include "mp_mica.h"
+#include "model.h"
 
 #define CONTROL_MAGIC (0x4143494d)
 // Words behind an arena of ours, and before the static one: what writes past its end damages them first. A caller's buffer
@@ -269,3 +269,105 @@ MP_DEFINE_CONST_OBJ_TYPE(
     attr, arena_attr,
     buffer, arena_get_buffer
     );
+
+// ---- The arena of a model ----
+
+uint32_t mp_mica_scratch_of(const mica_info_t *info) {
+    return MAX(info->scratch_min, MIN(info->scratch_want, MICA_SCRATCH_BYTES));
+}
+
+#if MICA_SHARES_ARENA
+// A model whose tensors lie in the static arena is its tenant. A larger one may use it as scratch, and have the least in its own. A
+// tenant must find its input as it was left, so a run takes the static arena only while there is none. Later models rather take a block
+// of their own.
+enum { TENANT = 1, BORROWER = 2 };
+static volatile uint16_t stay[3]; // how many there are of each
+
+static void go(mp_mica_model_t *self, uint8_t to) {
+    mp_uint_t state = MICROPY_BEGIN_ATOMIC_SECTION();
+    --stay[self->stays];
+    ++stay[to];
+    self->stays = to;
+    MICROPY_END_ATOMIC_SECTION(state);
+}
+
+static bool may_borrow(const mica_info_t *info) {
+    const uint32_t scratch = mp_mica_scratch_of(info);
+    return stay[TENANT] == 0 && scratch > info->scratch_min && scratch <= MICA_ARENA_BYTES
+           && (uint64_t)info->arena_bytes + scratch > MICA_ARENA_BYTES;
+}
+
+void mp_mica_leave_arena(mp_mica_model_t *self) {
+    mp_mica_span_t span;
+    mp_mica_arena_span(&mp_mica_arena_static, &span);
+    if (self->stays != 0) {
+        mp_mica_arena_release(&span, self->id);
+    }
+    go(self, 0);
+}
+
+void mp_mica_borrow_arena(mp_mica_model_t *self) {
+    mp_mica_span_t span;
+    mp_mica_arena_span(&mp_mica_arena_static, &span);
+    if (self->stays == BORROWER && stay[TENANT] == 0 && mp_mica_arena_intact(&mp_mica_arena_static)
+        && mp_mica_arena_take(&span, self->id)) {
+        mica_set_scratch(self->engine, span.data, span.bytes);
+    }
+}
+
+void mp_mica_give_back(mp_mica_model_t *self) {
+    mp_mica_span_t span;
+    mp_mica_arena_span(&mp_mica_arena_static, &span);
+    if (self->stays == BORROWER && span.control->busy == self->id) {
+        const uint32_t used = mica_model_info(self->engine)->arena_bytes;
+        mica_set_scratch(self->engine, self->arena_data + used, self->arena_bytes - used);
+        mp_mica_arena_release(&span, self->id);
+    }
+}
+#define VACANT (stay[BORROWER] == 0)
+#else
+#define go(self, to) ((void)(self))
+#define may_borrow(info) (false)
+#define VACANT (true)
+#endif
+
+void mp_mica_arena_reset(void) {
+    memset(&mp_mica_arena_static.control, 0, sizeof(mp_mica_arena_static.control));
+    mp_mica_arena_arm(&mp_mica_arena_static);
+    #if MICA_SHARES_ARENA
+    memset((void *)stay, 0, sizeof(stay));
+    #endif
+}
+
+static mp_mica_arena_t *arena_for(mp_mica_model_t *self, const mica_info_t *info) {
+    const uint64_t least = (uint64_t)info->arena_bytes + info->scratch_min;
+    uint64_t most = (uint64_t)info->arena_bytes + mp_mica_scratch_of(info);
+    // Without the scratch it wants a model still runs, several times slower: rather take a block of the heap for it.
+    if (most <= MICA_ARENA_BYTES && VACANT && mp_mica_arena_static_ready()) {
+        return &mp_mica_arena_static;
+    }
+    if (may_borrow(info)) {
+        go(self, BORROWER);
+        most = least;
+    }
+    mp_mica_arena_t *arena = most <= SIZE_MAX / 2 ? mp_mica_arena_new((size_t)most) : NULL;
+    if (arena == NULL && least <= MICA_ARENA_BYTES && mp_mica_arena_static_ready()) {
+        return &mp_mica_arena_static;
+    }
+    if (arena == NULL && least <= SIZE_MAX / 2) {
+        arena = mp_mica_arena_new((size_t)least);
+    }
+    if (arena == NULL) {
+        mp_raise_msg_varg(&mp_type_MemoryError,
+            MP_ERROR_TEXT("its tensors and scratch take %u bytes, more than the static arena's %u"),
+            (unsigned)least, (unsigned)MICA_ARENA_BYTES);
+    }
+    return arena;
+}
+
+void mp_mica_take_arena(mp_mica_model_t *self, mp_obj_t obj, const mica_info_t *info) {
+    self->arena = obj != mp_const_none ? mp_mica_arena_from_obj(obj) : arena_for(self, info);
+    if (self->arena == &mp_mica_arena_static) {
+        go(self, TENANT);
+    }
+}

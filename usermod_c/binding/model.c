@@ -70,32 +70,6 @@ static void take_file(mp_mica_model_t *self, mp_obj_t obj) {
     self->file_bytes = bytes;
 }
 
-static void take_arena(mp_mica_model_t *self, mp_obj_t obj, const mica_info_t *info) {
-    if (obj != mp_const_none) {
-        self->arena = mp_mica_arena_from_obj(obj);
-        return;
-    }
-    uint64_t least = (uint64_t)info->arena_bytes + info->scratch_min;
-    uint64_t most = (uint64_t)info->arena_bytes + info->scratch_want;
-    // Without the scratch it wants a model still runs, several times slower: rather take a block of the heap for it.
-    if (most <= MICA_ARENA_BYTES && mp_mica_arena_static_ready()) {
-        self->arena = &mp_mica_arena_static;
-        return;
-    }
-    self->arena = most <= SIZE_MAX / 2 ? mp_mica_arena_new((size_t)most) : NULL;
-    if (self->arena == NULL && least <= MICA_ARENA_BYTES && mp_mica_arena_static_ready()) {
-        self->arena = &mp_mica_arena_static;
-    }
-    if (self->arena == NULL && least <= SIZE_MAX / 2) {
-        self->arena = mp_mica_arena_new((size_t)least);
-    }
-    if (self->arena == NULL) {
-        mp_raise_msg_varg(&mp_type_MemoryError,
-            MP_ERROR_TEXT("its tensors and scratch take %u bytes, more than the static arena's %u"),
-            (unsigned)least, (unsigned)MICA_ARENA_BYTES);
-    }
-}
-
 static mp_obj_t new_steps(mp_mica_model_t *self, uint32_t n) {
     mp_obj_tuple_t *steps = MP_OBJ_TO_PTR(mp_obj_new_tuple(n, NULL));
     for (uint32_t i = 0; i < n; i++) {
@@ -127,6 +101,8 @@ static void join_strips(mp_mica_model_t *self) {
 }
 
 // ---- The fed input ----
+
+#ifndef MICA_WITHOUT_STRIPS
 
 // f(begin, end, buffer): null where it has filled the buffer, which it says with None or the number of bytes.
 static void fill_by(mp_mica_model_t *self, const mica_tensor_t *t, mp_obj_t f, uint32_t begin, uint32_t end) {
@@ -161,6 +137,7 @@ static void feed(void *context, uint32_t begin, uint32_t end, void *rows) {
         mp_mica_values_store_part(&t, self->source, n, begin * (t.bytes / (end - begin)) / size);
     }
 }
+#endif
 
 mp_obj_t mp_mica_model_load(size_t n_args, const mp_obj_t *pos_args, mp_map_t *kw_args) {
     enum { ARG_buf, ARG_arena, ARG_missing_kernels };
@@ -172,7 +149,7 @@ mp_obj_t mp_mica_model_load(size_t n_args, const mp_obj_t *pos_args, mp_map_t *k
     mp_arg_val_t args[MP_ARRAY_SIZE(allowed)];
     mp_arg_parse_all(n_args, pos_args, kw_args, MP_ARRAY_SIZE(allowed), allowed, args);
 
-    mp_mica_model_t *self = mp_obj_malloc(mp_mica_model_t, &mp_mica_model_type);
+    mp_mica_model_t *self = mp_obj_malloc_with_finaliser(mp_mica_model_t, &mp_mica_model_type);
     memset((uint8_t *)self + sizeof(mp_obj_base_t), 0, sizeof(*self) - sizeof(mp_obj_base_t));
     take_file(self, args[ARG_buf].u_obj);
 
@@ -182,7 +159,7 @@ mp_obj_t mp_mica_model_load(size_t n_args, const mp_obj_t *pos_args, mp_map_t *k
         mp_mica_raise(&err, self->file_data, self->file_bytes);
     }
     self->file_bytes = info.file_bytes;
-    take_arena(self, args[ARG_arena].u_obj, &info);
+    mp_mica_take_arena(self, args[ARG_arena].u_obj, &info);
     mp_mica_arena_arm(self->arena);
     self->tables = m_malloc(info.model_bytes);
     if (info.state_bytes != 0) {
@@ -210,7 +187,9 @@ mp_obj_t mp_mica_model_load(size_t n_args, const mp_obj_t *pos_args, mp_map_t *k
         mp_mica_raise(&err, self->file_data, self->file_bytes);
     }
     join_strips(self);
+    #ifndef MICA_WITHOUT_STRIPS
     mica_set_feed(self->engine, feed, self);
+    #endif
     // The engine knows its addresses now. A buffer may grow or shrink in place, as long as it covers what is used.
     for (uint32_t i = 0; i < info.n_steps; i++) {
         if (!mica_step_has_kernel(self->engine, i)) {
@@ -220,6 +199,15 @@ mp_obj_t mp_mica_model_load(size_t n_args, const mp_obj_t *pos_args, mp_map_t *k
     }
     return MP_OBJ_FROM_PTR(self);
 }
+
+#if MICA_SHARES_ARENA
+// It leaves the static arena, also in mid-run. All that it points to may be gone already.
+static mp_obj_t model_del(mp_obj_t self_in) {
+    mp_mica_leave_arena(MP_OBJ_TO_PTR(self_in));
+    return mp_const_none;
+}
+static MP_DEFINE_CONST_FUN_OBJ_1(mp_mica_model_del_obj, model_del);
+#endif
 
 // deinit(): drops the file, the tables and the arena. Views that somebody still holds keep their own block alive.
 static mp_obj_t model_deinit(mp_obj_t self_in) {
@@ -232,6 +220,7 @@ static mp_obj_t model_deinit(mp_obj_t self_in) {
     if (span.control != NULL && span.control->busy == self->id && mp_mica_arena_owner(&span) == self->id) {
         mp_raise_msg(&mp_type_RuntimeError, MP_ERROR_TEXT("the model is running"));
     }
+    mp_mica_leave_arena(self);
     self->engine = NULL;
     self->tables = NULL;
     self->file = mp_const_none;
@@ -253,6 +242,7 @@ static mp_obj_t model_meta(mp_obj_t self_in, mp_obj_t key) {
 }
 static MP_DEFINE_CONST_FUN_OBJ_2(mp_mica_model_meta_obj, model_meta);
 
+#ifndef MICA_WITHOUT_TOKENS
 static mp_obj_t model_tokens(mp_obj_t self_in) {
     return mp_mica_tokens(mp_mica_model_of(self_in)->engine);
 }
@@ -267,6 +257,7 @@ static mp_obj_t model_encode(mp_obj_t self_in, mp_obj_t text) {
     return mp_mica_encode(mp_mica_model_of(self_in)->engine, text);
 }
 static MP_DEFINE_CONST_FUN_OBJ_2(mp_mica_model_encode_obj, model_encode);
+#endif
 
 // ---- Attributes ----
 
@@ -299,7 +290,7 @@ static mp_obj_t model_info(const mp_mica_model_t *self) {
 // Activations, scratch, state, tables, and the file unless it stays in flash.
 static mp_obj_t model_ram(const mp_mica_model_t *self) {
     const mica_info_t *info = mica_model_info(self->engine);
-    uint64_t bytes = (uint64_t)info->arena_bytes + info->scratch_want + info->state_bytes + info->model_bytes;
+    uint64_t bytes = (uint64_t)info->arena_bytes + mp_mica_scratch_of(info) + info->state_bytes + info->model_bytes;
     if (mp_mica_on_heap(self->file_data)) {
         bytes += info->file_bytes;
     }
@@ -411,13 +402,17 @@ static const mp_rom_map_elem_t model_locals_table[] = {
     { MP_ROM_QSTR(MP_QSTR_step_constant), MP_ROM_PTR(&mp_mica_model_step_constant_obj) },
     { MP_ROM_QSTR(MP_QSTR_replace), MP_ROM_PTR(&mp_mica_model_replace_obj) },
     { MP_ROM_QSTR(MP_QSTR_meta), MP_ROM_PTR(&mp_mica_model_meta_obj) },
+    #ifndef MICA_WITHOUT_TOKENS
     { MP_ROM_QSTR(MP_QSTR_tokens), MP_ROM_PTR(&mp_mica_model_tokens_obj) },
     { MP_ROM_QSTR(MP_QSTR_piece), MP_ROM_PTR(&mp_mica_model_piece_obj) },
     { MP_ROM_QSTR(MP_QSTR_encode), MP_ROM_PTR(&mp_mica_model_encode_obj) },
-    { MP_ROM_QSTR(MP_QSTR_call), MP_ROM_PTR(&mp_mica_model_call_obj) },
+    #endif
     { MP_ROM_QSTR(MP_QSTR_in_strip), MP_ROM_PTR(&mp_mica_model_in_strip_obj) },
+    #ifndef MICA_WITHOUT_STRIPS
+    { MP_ROM_QSTR(MP_QSTR_call), MP_ROM_PTR(&mp_mica_model_call_obj) },
     { MP_ROM_QSTR(MP_QSTR_ran), MP_ROM_PTR(&mp_mica_model_ran_obj) },
     { MP_ROM_QSTR(MP_QSTR_rows), MP_ROM_PTR(&mp_mica_model_rows_obj) },
+    #endif
     { MP_ROM_QSTR(MP_QSTR_golden), MP_ROM_PTR(&mp_mica_model_golden_obj) },
     { MP_ROM_QSTR(MP_QSTR_golden_crcs), MP_ROM_PTR(&mp_mica_model_golden_crcs_obj) },
     { MP_ROM_QSTR(MP_QSTR_check), MP_ROM_PTR(&mp_mica_model_check_obj) },
@@ -425,6 +420,9 @@ static const mp_rom_map_elem_t model_locals_table[] = {
     { MP_ROM_QSTR(MP_QSTR_reset_state), MP_ROM_PTR(&mp_mica_model_reset_state_obj) },
     { MP_ROM_QSTR(MP_QSTR_put_state), MP_ROM_PTR(&mp_mica_model_put_state_obj) },
     { MP_ROM_QSTR(MP_QSTR_deinit), MP_ROM_PTR(&mp_mica_model_deinit_obj) },
+    #if MICA_SHARES_ARENA
+    { MP_ROM_QSTR(MP_QSTR___del__), MP_ROM_PTR(&mp_mica_model_del_obj) },
+    #endif
 };
 static MP_DEFINE_CONST_DICT(model_locals, model_locals_table);
 

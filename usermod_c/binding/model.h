@@ -25,7 +25,21 @@ typedef struct {
     uint32_t check_at, check_crc; // how far check() has come, and the checksum up to there
     bool copied;
     bool finished; // the last step of a run has run
+    uint8_t stays; // TENANT or BORROWER of the static arena (arena.c)
 } mp_mica_model_t;
+
+// arena.c: what a model has to do with arenas.
+uint32_t mp_mica_scratch_of(const mica_info_t *info); // bytes that it gets: what its file wants, at most what the board has
+void mp_mica_take_arena(mp_mica_model_t *self, mp_obj_t obj, const mica_info_t *info); // obj: the caller's, None
+#if MICA_SHARES_ARENA
+void mp_mica_leave_arena(mp_mica_model_t *self); // the static one; looks at nothing that may be on the heap
+void mp_mica_borrow_arena(mp_mica_model_t *self); // the static one, as scratch of a run, where it may; neither allocates nor raises
+void mp_mica_give_back(mp_mica_model_t *self);
+#else
+#define mp_mica_leave_arena(self)
+#define mp_mica_borrow_arena(self)
+#define mp_mica_give_back(self)
+#endif
 
 typedef struct {
     mp_obj_base_t base;

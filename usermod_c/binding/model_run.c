@@ -22,6 +22,7 @@ static mp_obj_t model_begin(mp_obj_t self_in) {
         mp_mica_arena_release(&span, self->id);
         mp_raise_msg(&mp_type_RuntimeError, MP_ERROR_TEXT("somebody wrote past the arena's end: load the model again"));
     }
+    mp_mica_borrow_arena(self);
     self->finished = mica_model_info(self->engine)->n_steps == 0;
     return mp_const_none;
 }
@@ -31,6 +32,7 @@ MP_DEFINE_CONST_FUN_OBJ_1(mp_mica_model_begin_obj, model_begin);
 static mp_obj_t model_end(mp_obj_t self_in) {
     mp_mica_model_t *self = MP_OBJ_TO_PTR(self_in);
     mp_mica_span_t span;
+    mp_mica_give_back(self);
     mp_mica_arena_span(self->arena, &span);
     mp_mica_arena_release(&span, self->id);
     return mp_const_none;
@@ -64,6 +66,9 @@ static void run_rows(const mp_mica_model_t *self, uint32_t i, uint32_t begin, ui
     }
 }
 
+#ifdef MICA_WITHOUT_STRIPS
+#define run_strip(self, i, begin, end) ((void)0)
+#else
 // The same of a strip. A function in the place of one of its steps does all rows of a call at once.
 static void run_strip(const mp_mica_model_t *self, uint32_t i, uint32_t begin, uint32_t end) {
     while (begin < end) {
@@ -82,6 +87,7 @@ static void run_strip(const mp_mica_model_t *self, uint32_t i, uint32_t begin, u
         begin += rows;
     }
 }
+#endif
 
 // Runs rows [begin, end) of a step; true when they were the last.
 static bool step_rows(const mp_mica_model_t *model, uint32_t i, bool strip, const mp_obj_t *range) {
@@ -166,6 +172,7 @@ static uint32_t step_index(const mp_mica_model_t *self, mp_obj_t index) {
     return mp_mica_index_of(index, mica_model_info(self->engine)->n_steps, "step");
 }
 
+#ifndef MICA_WITHOUT_STRIPS
 // call(i, at): in strip i, which begins with step i, the call that row `at` belongs to: its step << 16, plus how many rows of it
 // are left; 0 at the end. Its inputs and outputs are in place then. 0 begins again.
 static mp_obj_t model_call(mp_obj_t self_in, mp_obj_t index, mp_obj_t at_in) {
@@ -179,6 +186,7 @@ static mp_obj_t model_call(mp_obj_t self_in, mp_obj_t index, mp_obj_t at_in) {
     return mp_obj_new_int_from_uint(call.step << 16 | (call.rows - call.row));
 }
 MP_DEFINE_CONST_FUN_OBJ_3(mp_mica_model_call_obj, model_call);
+#endif
 
 // in_strip(i): whether step i is part of a strip.
 static mp_obj_t model_in_strip(mp_obj_t self_in, mp_obj_t index) {
@@ -188,6 +196,7 @@ static mp_obj_t model_in_strip(mp_obj_t self_in, mp_obj_t index) {
 }
 MP_DEFINE_CONST_FUN_OBJ_2(mp_mica_model_in_strip_obj, model_in_strip);
 
+#ifndef MICA_WITHOUT_STRIPS
 // ran(n): somebody else has made n rows of the call that call() has named.
 static mp_obj_t model_ran(mp_obj_t self_in, mp_obj_t rows) {
     mp_mica_model_t *self = mp_mica_model_in_place(self_in);
@@ -207,6 +216,7 @@ static mp_obj_t model_rows(mp_obj_t self_in, mp_obj_t index) {
     return mp_obj_new_tuple(3, items);
 }
 MP_DEFINE_CONST_FUN_OBJ_2(mp_mica_model_rows_obj, model_rows);
+#endif
 
 // ---- Layers ----
 

@@ -34,8 +34,7 @@ static MP_DEFINE_CONST_FUN_OBJ_KW(module_load_obj, 1, mp_mica_model_load);
 // A soft reset keeps .bss, and with it the busy flag of a run that it cut short. MicroPython calls __init__ at every
 // import statement; entered among the loaded modules, which a soft reset empties, ours is called once a session.
 static mp_obj_t module_init(void) {
-    memset(&mp_mica_arena_static.control, 0, sizeof(mp_mica_arena_static.control));
-    mp_mica_arena_arm(&mp_mica_arena_static);
+    mp_mica_arena_reset();
     mp_mica_cores_init();
     extern const mp_obj_module_t mp_module__mica;
     mp_obj_dict_store(MP_OBJ_FROM_PTR(&MP_STATE_VM(mp_loaded_modules_dict)), MP_OBJ_NEW_QSTR(MP_QSTR__mica),
@@ -53,7 +52,9 @@ static const mp_rom_map_elem_t module_globals_table[] = {
     { MP_ROM_QSTR(MP_QSTR_load), MP_ROM_PTR(&module_load_obj) },
     { MP_ROM_QSTR(MP_QSTR_info), MP_ROM_PTR(&module_info_obj) },
     { MP_ROM_QSTR(MP_QSTR_cores), MP_ROM_PTR(&mp_mica_cores_obj) },
+    #ifndef MICA_WITHOUT_TOKENS
     { MP_ROM_QSTR(MP_QSTR_sample), MP_ROM_PTR(&mp_mica_sample_obj) },
+    #endif
     #ifndef MICA_WITHOUT_LEARN
     { MP_ROM_QSTR(MP_QSTR_learn), MP_ROM_PTR(&mp_mica_learn_obj) },
     #endif
@@ -64,6 +65,7 @@ static const mp_rom_map_elem_t module_globals_table[] = {
     { MP_ROM_QSTR(MP_QSTR_Model), MP_ROM_PTR(&mp_mica_model_type) },
     { MP_ROM_QSTR(MP_QSTR_Quantised), MP_ROM_PTR(&mp_mica_quantised_type) },
     { MP_ROM_QSTR(MP_QSTR_arena), MP_ROM_PTR(&mp_mica_arena_static) },
+    #ifndef MICA_WITHOUT_RAW
     #ifndef MICA_WITHOUT_FULLY_CONNECTED_S8
     { MP_ROM_QSTR(MP_QSTR_gemm), MP_ROM_PTR(&mp_mica_raw_gemm_obj) },
     #endif
@@ -90,6 +92,7 @@ static const mp_rom_map_elem_t module_globals_table[] = {
     #endif
     #ifndef MICA_WITHOUT_TRANSPOSE_S8
     { MP_ROM_QSTR(MP_QSTR_transpose), MP_ROM_PTR(&mp_mica_raw_transpose_obj) },
+    #endif
     #endif
 };
 MP_DEFINE_CONST_DICT(mp_mica_module_globals, module_globals_table);

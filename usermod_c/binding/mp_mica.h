@@ -17,6 +17,12 @@
 #ifndef MICA_ARENA_BYTES
 #define MICA_ARENA_BYTES (16384)
 #endif
+// Bytes of scratch that a model gets at most, whatever its file wants; a board overrides it.
+#ifndef MICA_SCRATCH_BYTES
+#define MICA_SCRATCH_BYTES (16384)
+#endif
+// Where a model that dies can say so, the static arena is scratch for one that is larger. (A native module has no static memory.)
+#define MICA_SHARES_ARENA (MICROPY_ENABLE_FINALISER && MICA_ARENA_BYTES > 0 && !MICROPY_ENABLE_DYNRUNTIME)
 
 // Who uses an arena. In a caller's buffer it lies in the buffer itself, so that two models given the same bytearray
 // share it; nothing in it forms an address, so a caller who overwrites it can only free a busy arena too early.
@@ -60,6 +66,7 @@ uint32_t mp_mica_arena_owner(const mp_mica_span_t *span);
 uint32_t mp_mica_arena_new_id(void);
 void mp_mica_arena_arm(mp_mica_arena_t *self);              // writes the guard words round it
 bool mp_mica_arena_intact(const mp_mica_arena_t *self);     // whether they are still there; true where it has none
+void mp_mica_arena_reset(void);                             // the static one, at the start of a session
 
 // model.c
 mp_obj_t mp_mica_model_load(size_t n_args, const mp_obj_t *pos_args, mp_map_t *kw_args);

@@ -11,6 +11,7 @@
 #include "mp_mica.h"
 #include "mica_select.h"
 
+#ifndef MICA_WITHOUT_RAW
 // A build that leaves out kernels may leave nothing that uses one of these.
 #define HELPER static __attribute__((unused))
 
@@ -445,4 +446,5 @@ static mp_obj_t raw_transpose(size_t n_args, const mp_obj_t *pos_args, mp_map_t 
     return args[1].u_obj;
 }
 MP_DEFINE_CONST_FUN_OBJ_KW(mp_mica_raw_transpose_obj, 0, raw_transpose);
+#endif
 #endif

@@ -4,6 +4,7 @@
 
 #include "mp_mica.h"
 
+#ifndef MICA_WITHOUT_TOKENS
 static void vocabulary(const mica_model_t *m, mica_tokens_t *t) {
     if (!mica_tokens(m, t)) {
         mp_raise_msg(&mp_type_ValueError, MP_ERROR_TEXT("this model has no tokens in its file: pack it with mica pack --tokens"));
@@ -100,3 +101,4 @@ static mp_obj_t module_sample(size_t n_args, const mp_obj_t *args) {
     return MP_OBJ_NEW_SMALL_INT(token);
 }
 MP_DEFINE_CONST_FUN_OBJ_VAR_BETWEEN(mp_mica_sample_obj, 5, 5, module_sample);
+#endif

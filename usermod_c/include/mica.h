@@ -98,6 +98,8 @@ enum {
 mica_status_t mica_load_with(uint32_t options, void *mem, size_t mem_bytes, const void *base, size_t len, void *arena,
     size_t arena_bytes, void *state, size_t state_bytes, mica_model_t **model, mica_error_t *err);
 bool mica_step_has_kernel(const mica_model_t *m, uint32_t i);
+// From now on steps use this memory as scratch in the place of the rest of the arena: aligned to MICA_ALIGN, info.scratch_min or more.
+void mica_set_scratch(mica_model_t *m, void *scratch, size_t bytes);
 
 const mica_info_t *mica_model_info(const mica_model_t *m);
 
@@ -150,6 +152,13 @@ uint32_t mica_fed_input(const mica_model_t *m);  // its place among the inputs; 
 bool mica_rows_made(const mica_model_t *m, uint32_t id, mica_tensor_t *out);
 // Rows [first, have) of it are in memory, of which that call makes [made, have); all 0 where no strip makes it.
 void mica_tensor_rows(const mica_model_t *m, uint32_t id, uint32_t *first, uint32_t *made, uint32_t *have);
+#ifdef MICA_WITHOUT_STRIPS  // a file with strips is refused at load
+#define mica_has_strips(m) ((void)(m), false)
+#define mica_in_strip(m, i) ((void)(m), (void)(i), false)
+#define mica_is_strip(m, i) ((void)(m), (void)(i), false)
+#define mica_strip_steps(m, i) ((void)(m), (void)(i), 1u)
+#define mica_fed_input(m) ((void)(m), UINT32_MAX)
+#endif
 
 // Step i as the outside sees it: kernel id, name in the file, MACs, scratch in use; tensor ids as in the file.
 typedef struct {

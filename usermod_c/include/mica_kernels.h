@@ -16,7 +16,7 @@
 // exactly an input; elsewhere y overlaps none).
 //
 // int8 buffers may lie at any address, int32 and uint32 buffers on multiples of 4. -DMICA_WITHOUT_NAME (upper case, for
-// example MICA_WITHOUT_CONV2D_S8) leaves a kernel out of the build.
+// example MICA_WITHOUT_CONV2D_S8) leaves a kernel out of the build; MICA_WITHOUT_CODES4: weights of 4 bits, of all of them.
 #ifndef MICA_KERNELS_H
 #define MICA_KERNELS_H
 
@@ -28,6 +28,12 @@
 #include "families/tabular.h"
 #include "families/weights.h"
 #include "families/wide.h"
+
+#ifdef MICA_WITHOUT_CODES4
+#define MICA_CODED(layout) ((void)(layout), false)
+#else
+#define MICA_CODED(layout) ((layout) == MICA_LAYOUT_CODES4)
+#endif
 
 // The arguments that every kernel takes behind its parameters. Scratch is 4-byte aligned; null and 0 where there is none.
 #define MICA_KERNEL_ARGS uint32_t row_begin, uint32_t row_end, void *scratch, size_t scratch_bytes

@@ -117,7 +117,7 @@ static uint32_t read_row(const mica_channels_t *c, const uint8_t *w, uint32_t k,
     uint32_t sum = 0;
     *least = 0;
     for (uint32_t i = 0; i < k && sum < 1u << 24; ++i) {
-        int32_t v = c->layout == MICA_LAYOUT_CODES4 ? mica_coded(c->table, (const int8_t *)w, i) : (int8_t)(w[i] ^ flip);
+        int32_t v = MICA_CODED(c->layout) ? mica_coded(c->table, (const int8_t *)w, i) : (int8_t)(w[i] ^ flip);
         sum += (uint32_t)(v < 0 ? -v : v);
         *least = v < *least ? v : *least;
     }
@@ -138,7 +138,7 @@ mica_status_t mica_channels_check(const mica_channels_t *c, uint32_t n, uint32_t
     // Most rows need not be read: no weight is above 128 in magnitude, and where one look at all of them, a word at a time,
     // finds no -128, no row has one. Other rows are read (long rows, large biases, -128 in the filling).
     const uint32_t most = k < 1u << 17 ? 128 * k : 1u << 24;
-    const bool codes = c->layout == MICA_LAYOUT_CODES4;  // whose weights are all in the table
+    const bool codes = MICA_CODED(c->layout);  // whose weights are all in the table
     const uint8_t *all = (const uint8_t *)(codes ? c->table : c->weights);
     const bool no_least = c->fast && !has_byte(all, codes ? MICA_CODES : (size_t)n * row, 0x80 ^ flip);
     for (uint32_t o = 0; o < n; ++o) {

@@ -37,13 +37,13 @@ static inline uint32_t mica_row_bytes(uint8_t layout, uint32_t k) {
     if (layout == MICA_LAYOUT_PLAIN) {
         return k;
     }
-    k = layout == MICA_LAYOUT_CODES4 ? (k + 1) / 2 : k;
+    k = MICA_CODED(layout) ? (k + 1) / 2 : k;
     return (k + MICA_ROW_ALIGN - 1) & ~(uint32_t)(MICA_ROW_ALIGN - 1);
 }
 
 // Bytes of n rows of k weights, and of the table before them.
 static inline size_t mica_weights_bytes(uint8_t layout, uint32_t n, uint32_t k) {
-    return (layout == MICA_LAYOUT_CODES4 ? MICA_CODES : 0) + (size_t)n * mica_row_bytes(layout, k);
+    return (MICA_CODED(layout) ? MICA_CODES : 0) + (size_t)n * mica_row_bytes(layout, k);
 }
 
 // Weight i of a row in CODES4: of each four the first byte has weights 0 and 2, the second 1 and 3.

@@ -6,7 +6,7 @@
 #include "mica_port.h"
 
 #ifndef MICA_CRC_TABLES
-#define MICA_CRC_TABLES (4)  // or 1
+#define MICA_CRC_TABLES (4)  // or 0: 64 bytes, for half a byte at a time
 #endif
 
 // An entry is the XOR of its bits' entries. T8: the 256 entries from x = 0, of bits 0 to 7 in a to h.
@@ -20,19 +20,21 @@
 #define T8(a, b, c, d, e, f, g, h) { T7(0, a, b, c, d, e, f, g), T7(h, a, b, c, d, e, f, g) }
 
 // From the last constant of the first row backwards each is the one before, shifted by one bit: (c >> 1) ^ (c & 1 ? polynomial : 0).
+#if MICA_CRC_TABLES == 0
+static const uint32_t table[16] = { T4(0, 0x1db71064, 0x3b6e20c8, 0x76dc4190, 0xedb88320) };
+#else
 static const uint32_t table[MICA_CRC_TABLES][256] = {
     T8(0x77073096, 0xee0e612c, 0x076dc419, 0x0edb8832, 0x1db71064, 0x3b6e20c8, 0x76dc4190, 0xedb88320),
-    #if MICA_CRC_TABLES == 4
     T8(0x191b3141, 0x32366282, 0x646cc504, 0xc8d98a08, 0x4ac21251, 0x958424a2, 0xf0794f05, 0x3b83984b),
     T8(0x01c26a37, 0x0384d46e, 0x0709a8dc, 0x0e1351b8, 0x1c26a370, 0x384d46e0, 0x709a8dc0, 0xe1351b80),
     T8(0xb8bc6765, 0xaa09c88b, 0x8f629757, 0xc5b428ef, 0x5019579f, 0xa032af3e, 0x9b14583d, 0xed59b63b),
-    #endif
 };
+#endif
 
 uint32_t mica_crc32(uint32_t crc, const void *bytes, size_t n) {
     const uint8_t *p = bytes;
     crc = ~crc;
-    #if MICA_CRC_TABLES == 4
+    #if MICA_CRC_TABLES != 0
     for (; n != 0 && ((uintptr_t)p & 3) != 0; --n) {
         crc = crc >> 8 ^ table[0][(crc ^ *p++) & 255];
     }
@@ -45,7 +47,13 @@ uint32_t mica_crc32(uint32_t crc, const void *bytes, size_t n) {
     n &= 3;
     #endif
     for (; n != 0; --n) {
+        #if MICA_CRC_TABLES == 0
+        crc ^= *p++;
+        crc = crc >> 4 ^ table[crc & 15];
+        crc = crc >> 4 ^ table[crc & 15];
+        #else
         crc = crc >> 8 ^ table[0][(crc ^ *p++) & 255];
+        #endif
     }
     return ~crc;
 }

@@ -3,6 +3,7 @@
 
 #include "model.h"
 
+#ifndef MICA_WITHOUT_TOKENS
 #define NEVER (0xffffu)  // a cost: of a piece that no merge makes
 
 // The listed token whose piece is these bytes, those of a and then those of b; MICA_NO_TOKEN where there is none.
@@ -234,3 +235,4 @@ uint32_t mica_encode(const mica_model_t *m, const uint8_t *text, uint32_t n, voi
     }
     return encode(&p, &t, text, n, work, failed);
 }
+#endif

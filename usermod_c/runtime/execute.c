@@ -26,6 +26,11 @@ void mica_run_step(const mica_model_t *m, uint32_t i) {
     s->run(s, 0, UINT32_MAX, m->scratch, m->scratch_bytes);
 }
 
+void mica_set_scratch(mica_model_t *m, void *scratch, size_t bytes) {
+    m->scratch = scratch;
+    m->scratch_bytes = bytes;
+}
+
 // Scratch of each part, kept aligned.
 static size_t part_bytes(const mica_model_t *m, uint32_t parts) {
     return m->scratch_bytes / parts & ~(size_t)(MICA_ALIGN - 1);

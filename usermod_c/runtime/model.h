@@ -69,7 +69,7 @@ struct mica_step {
 
 struct mica_model {
     uint8_t *arena, *state;
-    void *scratch;        // the rest of the arena
+    void *scratch;        // the rest of the arena, or what mica_set_scratch() was given
     size_t scratch_bytes;
     mica_step_t *steps;   // info.n_steps of them, behind this structure; with strips one more, for the call at work
     mica_order_t *order;  // behind them; null where the file has no strips
@@ -152,8 +152,15 @@ typedef struct {
 // Where the tables of a section lie, as its record says now; false where they do not fill it.
 bool mica_read_pieces(const mica_file_t *f, mica_pieces_t *p);
 const uint8_t *mica_piece(const mica_pieces_t *p, uint32_t token, uint32_t *bytes);
+#ifdef MICA_WITHOUT_TOKENS
+static inline mica_status_t mica_load_tokens(const mica_model_t *m, mica_error_t *err) {
+    return m->file.s[MICA_KIND_TOKENS].offset == 0 ? MICA_OK
+        : mica_fail(err, MICA_ERR_FEATURE, "this build has no language models", MICA_HEADER_FEATURES, 0, 0);
+}
+#else
 // The section TOKENS, after IO.
 mica_status_t mica_load_tokens(const mica_model_t *m, mica_error_t *err);
+#endif
 
 // ---- strips (strip.c)
 
@@ -162,6 +169,16 @@ static inline size_t mica_order_bytes(const mica_file_t *file, const mica_info_t
     return file->s[MICA_KIND_ORDER].offset == 0 ? 0 : sizeof(mica_step_t) + sizeof(mica_order_t)
            + info->n_tensors * sizeof(mica_rows_t) + info->n_steps * sizeof(mica_strip_step_t);
 }
+#ifdef MICA_WITHOUT_STRIPS
+static inline mica_status_t mica_load_order(mica_model_t *m, mica_error_t *err) {
+    return m->file.s[MICA_KIND_ORDER].offset == 0 ? MICA_OK
+        : mica_fail(err, MICA_ERR_FEATURE, "this build has no strips", MICA_HEADER_FEATURES, 0, 0);
+}
+#define mica_load_strip_step(r, i) ((void)(r), (void)(i), MICA_OK)
+#define mica_replay_order(m, err) ((void)(m), (void)(err), MICA_OK)
+#define mica_strip_rows(m, i) ((void)(m), (void)(i), 0u)
+#define mica_strip_run(m, i, begin, end) ((void)(m), (void)(i), (void)(begin), (void)(end))
+#else
 // Sets up m->order, before the steps are loaded: which of them are in a strip.
 mica_status_t mica_load_order(mica_model_t *m, mica_error_t *err);
 // Step i, whose operands have been read, as part of its strip.
@@ -171,5 +188,6 @@ mica_status_t mica_replay_order(const mica_model_t *m, mica_error_t *err);
 // Of the strip whose first step is i: how many rows its steps make, and running [begin, end) of them.
 uint32_t mica_strip_rows(const mica_model_t *m, uint32_t i);
 void mica_strip_run(const mica_model_t *m, uint32_t i, uint32_t begin, uint32_t end);
+#endif
 
 #endif

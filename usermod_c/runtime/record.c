@@ -100,6 +100,11 @@ uint8_t mica_load_layout(mica_step_record_t *r, uint32_t layouts) {
     if (found >= 32 || !(layouts >> found & 1)) {
         return MICA_LAYOUT_PLAIN;  // load_step() refuses what is left in r->layout
     }
+    #ifdef MICA_WITHOUT_CODES4
+    if (found == MICA_LAYOUT_CODES4) {
+        mica_record_fail(r, MICA_ERR_FEATURE, "this build has no weights of 4 bits", MICA_STEP_LAYOUT, 0, 0);
+    }
+    #endif
     r->layout = MICA_LAYOUT_PLAIN;
     return found;
 }
@@ -107,7 +112,7 @@ uint8_t mica_load_layout(mica_step_record_t *r, uint32_t layouts) {
 void mica_load_channels(mica_step_record_t *r, mica_channels_t *ch, size_t weights_bytes, uint32_t n) {
     ch->weights = mica_load_blob(r, 0, weights_bytes, MICA_ALIGN);
     ch->table = NULL;
-    if (ch->layout == MICA_LAYOUT_CODES4 && ch->weights != NULL) {
+    if (MICA_CODED(ch->layout) && ch->weights != NULL) {
         ch->table = ch->weights;
         ch->weights += MICA_CODES;
     }

@@ -3,6 +3,7 @@
 
 #include "mica.h"
 
+#ifndef MICA_WITHOUT_TOKENS
 static uint32_t next(uint32_t *state) {
     uint32_t x = *state;
     x ^= x << 13;
@@ -74,3 +75,4 @@ uint32_t mica_sample(const int8_t *y, uint32_t n, float scale, uint32_t temperat
     }
     return best;
 }
+#endif

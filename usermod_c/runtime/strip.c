@@ -1,8 +1,7 @@
 // mica: strips: the calls of the section ORDER, checked and turned into steps over pictures of a few rows.
 #include <string.h>
-
 #include "model.h"
-
+#ifndef MICA_WITHOUT_STRIPS
 // What a call reads and writes. Of an input that has no rows of its own, all of it.
 typedef struct {
     uint8_t *x[MICA_MAX_INPUTS], *y;
@@ -498,3 +497,4 @@ void mica_tensor_rows(const mica_model_t *m, uint32_t id, uint32_t *first, uint3
         *have = t->have;
     }
 }
+#endif

@@ -1,9 +1,9 @@
 // mica: the vocabulary of a language model, read in place. Its tables are checked once, when the file is loaded; since the file may
 // change later, every place in them is looked at again before it is followed.
 #include <string.h>
-
 #include "model.h"
 
+#ifndef MICA_WITHOUT_TOKENS
 bool mica_read_pieces(const mica_file_t *f, mica_pieces_t *p) {
     const mica_section_t *s = &f->s[MICA_KIND_TOKENS];
     if (s->offset == 0 || s->bytes < MICA_SIZEOF_TOKENS) {
@@ -150,3 +150,4 @@ mica_status_t mica_load_tokens(const mica_model_t *m, mica_error_t *err) {
     }
     return MICA_OK;
 }
+#endif

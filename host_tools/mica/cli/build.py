@@ -2,7 +2,7 @@
 
 import argparse
 import shutil
-from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -10,12 +10,10 @@ from mica.boards import BoardSpec, load_board, parse_size
 from mica.cli import outputs, text
 from mica.cli.say import say
 from mica.errors import MicaError, Unsupported
-from mica.format import codec, pictures
-from mica.kernels import CUSTOM, PICTURE
 from mica.link import on_board
 from mica.link.emulated import EmulatedBoard
 from mica.toolchain import build as builder
-from mica.toolchain import notices
+from mica.toolchain import contents, notices
 from mica.toolchain.micropython import RELEASES, choose
 
 JSON_KEYS = (
@@ -60,19 +58,19 @@ def add_with(parser: argparse.ArgumentParser) -> None:
         metavar="NAME",
         action="append",
         default=[],
-        help="put this package in, too, such as fleet, which a board needs to join a fleet",
+        help="put this in, too: fleet, which a board needs to join a fleet, or what --for leaves out",
     )
 
 
 def add_for(parser: argparse.ArgumentParser) -> None:
-    """`--for`, whose kernels kernels_of() gives."""
+    """`--for`, of which contents.chosen() makes something."""
     parser.add_argument(
         "--for",
         dest="models",
         metavar="M.mica",
         nargs="+",
         default=[],
-        help="leave out every kernel that these models don't need",
+        help="leave out all kernels and all of the runtime that these models don't need",
     )
 
 
@@ -101,7 +99,8 @@ def run(args: argparse.Namespace) -> int:
             todo=f"add mica to it: mica natmod --board {board.name} --package DIR",
         )
     arena = parse_size(args.arena, "--arena") if args.arena else None
-    kernels = kernels_of(args.models) if args.models else None
+    packages = contents.check_names(args.extras)
+    inside = contents.chosen(args.models, args.extras)
     if args.output:
         read = [("a model of --for", path) for path in args.models]
         outputs.check("-o", Path(args.output), [*read, *(("a manifest", path) for path in args.manifest)])
@@ -112,14 +111,14 @@ def run(args: argparse.Namespace) -> int:
         board,
         arena=arena,
         manifests=manifests,
-        extras=args.extras,
+        extras=packages,
         micropython=mp,
         jobs=args.jobs,
         progress=say,
     )
-    smaller = kernels is not None or args.no_fallback
+    smaller = bool(args.models) or args.no_fallback
     before = build() if smaller else None
-    result = build(kernels=kernels, fallback=not args.no_fallback)
+    result = build(contents=replace(inside, fallback=inside.fallback and not args.no_fallback))
     image = result.image
     noted = None
     if args.output:
@@ -153,22 +152,6 @@ def run(args: argparse.Namespace) -> int:
     if noted:
         print(noted)
     return 0
-
-
-def kernels_of(models: Sequence[str]) -> set[str]:
-    """The kernels that these .mica files need."""
-    needed: set[str] = set()
-    for path in models:
-        try:
-            data = Path(path).read_bytes()
-        except OSError as error:
-            raise MicaError(f"cannot read {path}: {error.strerror}") from None
-        try:
-            model = codec.decode(data)
-        except codec.FormatError as error:
-            raise error.at(path) from None
-        needed |= {step.kernel for step in model.steps} | ({PICTURE} if pictures.KEY in model.metadata else set())
-    return needed - {CUSTOM.name}  # which is in no firmware
 
 
 def saved(before: builder.BuildResult, after: builder.BuildResult) -> str:

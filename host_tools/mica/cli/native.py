@@ -9,18 +9,16 @@ import sys
 import tempfile
 import urllib.error
 import urllib.request
-from collections.abc import Collection
 from pathlib import Path, PurePosixPath
 
 from mica.cli import text
-from mica.cli.build import kernels_of
 from mica.cli.say import say
 from mica.errors import MicaError
 from mica.flash import board_files
 from mica.link import on_board
 from mica.link.answers import ask, name, number
 from mica.link.board import Link
-from mica.toolchain import mip_package, natmod
+from mica.toolchain import contents, mip_package, natmod
 
 _FILE = re.compile(r"(_mica|mica(/\w+)+)\.mpy")  # that a package may put onto a board
 
@@ -49,7 +47,7 @@ def offer(board: Link, args: argparse.Namespace, missing: MicaError) -> None:
     if args.modules:
         files = _of_package(args.modules.rstrip("/"), arch)
     else:
-        files = _built(arch, kernels_of(args.models))
+        files = _built(arch, contents.chosen(args.models))
     _write(board, folders[0][0], files)
     board.soft_reset()
 
@@ -61,11 +59,12 @@ def _agreed(question: str) -> bool:
     return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 
-def _built(arch: str, kernels: Collection[str]) -> dict[str, bytes]:
+def _built(arch: str, inside: contents.Contents) -> dict[str, bytes]:
     jobs = os.cpu_count() or 2
     try:
-        module = natmod.build(arch, kernels=kernels, jobs=jobs, progress=say)
-        return {"_mica.mpy": module.file.read_bytes(), **mip_package.runtime(jobs=jobs, progress=say)}
+        module = natmod.build(arch, kernels=inside.kernels, jobs=jobs, progress=say)
+        runtime = mip_package.runtime(contents=inside, jobs=jobs, progress=say)
+        return {"_mica.mpy": module.file.read_bytes(), **runtime}
     except MicaError as error:
         raise error.then("or give a package that has it with --modules URL") from None
 

@@ -15,10 +15,10 @@ from typing import Any
 
 from mica.boards import load_board, native_of
 from mica.cli import outputs, text
-from mica.cli.build import add_for, add_micropython, add_with, kernels_of
+from mica.cli.build import add_for, add_micropython, add_with
 from mica.cli.say import say
 from mica.errors import MicaError
-from mica.toolchain import mip_package, natmod
+from mica.toolchain import contents, mip_package, natmod
 from mica.toolchain.micropython import choose
 
 JSON_KEYS = "package, modules[] (arch, file, size, text, bss: bytes of RAM, kernels, without, compiler, micropython)"
@@ -36,6 +36,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_with(parser)
     add_for(parser)
+    parser.add_argument(
+        "--family", metavar="F", help=f"leave out what these models don't need: {', '.join(contents.FAMILY)}"
+    )
     add_micropython(parser)
     parser.add_argument("-j", "--jobs", metavar="N", type=int, help="compilers at a time (default: one for each core)")
 
@@ -43,7 +46,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     jobs = args.jobs or os.cpu_count() or 2
     mp = choose(args.micropython, unpinned=args.unpinned)
-    kernels = kernels_of(args.models) if args.models else None
+    packages = contents.check_names(args.extras)
+    inside = contents.chosen(args.models, args.extras, args.family)
+    kernels = inside.kernels
     asked = [*(args.arch or ()), *(native_of(load_board(name)) for name in args.board)]
     archs = list(dict.fromkeys(asked or (natmod.USUAL if args.package else ())))
     if args.package:
@@ -52,12 +57,12 @@ def run(args: argparse.Namespace) -> int:
         folder = Path(args.package)
         outputs.check_folder("--package", folder)
         modules = mip_package.write(
-            folder, archs, kernels=kernels, extras=args.extras, micropython=mp, jobs=jobs, progress=say
+            folder, archs, contents=inside, extras=packages, micropython=mp, jobs=jobs, progress=say
         )
         files = [folder / module.arch.name / "_mica.mpy" for module in modules]
     else:
-        if args.extras:
-            raise MicaError("--with needs --package")
+        if packages:
+            raise MicaError(f"--with {packages[0]} needs --package")
         if len(archs) != 1:
             raise MicaError("give one --arch, or --package for several", todo=f"known are {', '.join(natmod.ARCHS)}")
         folder = Path(args.output or ".")
@@ -75,7 +80,8 @@ def run(args: argparse.Namespace) -> int:
             f" ({module.arch.boards}; kernels: {module.kernels})"
         )
     if kernels is not None:
-        print(f"kernels: {', '.join(sorted(kernels))}; others run in Python, or their model is refused")
+        others = "run in Python" if inside.fallback else "are refused"
+        print(f"kernels: {', '.join(sorted(kernels))}; models of others {others}")
     print(f"MicroPython {modules[0].micropython}")
     for module in modules if args.package else ():
         print(f"mpremote mip install {Path(args.package) / (module.arch.name + '.json')}")

@@ -16,7 +16,7 @@ import numpy as np
 from mica.custom import NO_CUSTOM, CustomOps
 from mica.data.calibration import Pixels
 from mica.errors import MicaError
-from mica.format.schema import SCRATCH_LIMIT
+from mica.format.schema import SCRATCH_ANY, SCRATCH_LIMIT
 from mica.format.tokens import Tokens
 from mica.ir.axes import Front
 from mica.ir.graph import StatePair
@@ -113,7 +113,9 @@ class Job:
         """Bytes of RAM that the file may ask for to be faster."""
         if self.scratch_limit is not None:
             return self.scratch_limit
-        return self.board.scratch if self.board else SCRATCH_LIMIT
+        if self.board:
+            return self.board.scratch
+        return SCRATCH_LIMIT if self.ram and self.ram.bytes is not None else SCRATCH_ANY
 
 
 def ignore(*_: object) -> None:

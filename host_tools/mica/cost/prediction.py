@@ -83,7 +83,9 @@ def _flash(p: Prediction, data: bytes, board: BoardSpec) -> bool:
 def _ram(p: Prediction, model: ModelFile, data: bytes, board: BoardSpec, table: Table, copied: bool) -> int:
     """The arena and the heap; returns the bytes of scratch that the kernels get."""
     tensors = model.arena_bytes or 0
-    least, want = tensors + model.scratch_min, tensors + model.scratch_want
+    given = max(model.scratch_min, min(model.scratch_want, board.scratch))
+    least, want = tensors + model.scratch_min, tensors + given
+    borrows = want > board.arena >= given > model.scratch_min  # the static arena as scratch
     facts = table.board(board)
     heap, exact = table.heap(board)
     python = tables_in_heap(model, facts)
@@ -91,7 +93,7 @@ def _ram(p: Prediction, model: ModelFile, data: bytes, board: BoardSpec, table: 
     around = python + state + (len(data) if copied else 0)
     p.ram = {
         "tensors": tensors,
-        "scratch_want": model.scratch_want,
+        "scratch_want": given,
         "scratch_min": model.scratch_min,
         "state": state,
         "tables": python,
@@ -102,8 +104,10 @@ def _ram(p: Prediction, model: ModelFile, data: bytes, board: BoardSpec, table: 
     }
     if want <= board.arena:
         arena_block, scratch = 0, board.arena - tensors
+    elif borrows and (heap is None or around + least <= heap):
+        arena_block, scratch = least, board.arena
     elif heap is None or around + want <= heap:
-        arena_block, scratch = want, model.scratch_want
+        arena_block, scratch = want, given
     elif least <= board.arena:
         arena_block, scratch = 0, board.arena - tensors
         p.notes.append("the heap has no room for the scratch it wants: layers run slower, in the static arena")
@@ -205,7 +209,7 @@ def _time(p: Prediction, model: ModelFile, board: BoardSpec, table: Table, scrat
 def unhindered(model: ModelFile, board: BoardSpec, table: Table) -> dict[str, Any] | None:
     """The time it would take if it fitted, with all the scratch it wants; None where nothing was measured."""
     p = Prediction(board.name, True)
-    _time(p, model, board, table, model.scratch_want)
+    _time(p, model, board, table, min(model.scratch_want, board.scratch))
     return p.time
 
 

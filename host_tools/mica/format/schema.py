@@ -218,4 +218,5 @@ MULT_MIN, MULT_MAX = 0, 2**31 - 1
 SHIFT_MIN, SHIFT_MAX = -30, 31
 
 SCRATCH_LIMIT = 16 << 10  # bytes that speed may cost, unless a board has another limit
+SCRATCH_ANY = 32 << 10  # the most that a board has: what a file for any board wants, of which each gives what it has
 SCRATCH_LEAST = 2 << 10  # and the least that a board can make of it

@@ -25,6 +25,7 @@ from mica.kernels import KERNELS, PARTS
 from mica.resources import data_dir
 from mica.toolchain import ports, sources
 from mica.toolchain.cache import Progress, cache_dir, locked, quiet
+from mica.toolchain.contents import ALL, Contents, check_names, stub
 from mica.toolchain.micropython import MicroPython, choose, version_of
 from mica.toolchain.ports import BUILDS, Job
 from mica.toolchain.process import need_program
@@ -58,9 +59,8 @@ class Settings(TypedDict, total=False):
 
     arena: int | None  # bytes for activations, in the place of the board's
     manifests: Sequence[Path]  # of MicroPython, to freeze as well
-    kernels: Collection[str] | None  # the only ones that go in, by their names in `mica.kernels`; None: all
-    fallback: bool  # False: no kernels in MicroPython, so a model that needs one that was left out is refused
-    extras: Collection[str]  # of known_extras(), to freeze as well
+    contents: Contents  # what of mica goes in; by default all
+    extras: Collection[str]  # of contents.packages(), to freeze as well
     usermod: bool  # False: no mica in it at all, as in a firmware from elsewhere
 
 
@@ -138,8 +138,7 @@ def _make_job(
     mp: MicroPython,
     arena: int | None = None,
     manifests: Sequence[Path] = (),
-    kernels: Collection[str] | None = None,
-    fallback: bool = True,
+    contents: Contents = ALL,
     extras: Collection[str] = (),
     usermod: bool = True,
 ) -> Job:
@@ -156,34 +155,27 @@ def _make_job(
     for path in paths:
         if not path.is_file():
             raise MicaError(f"{path} is not there", todo="expected a MicroPython manifest (a .py file)")
+    kernels = contents.kernels
     unknown = set(kernels or ()) - set(PARTS)
     if unknown:
         raise MicaError(f"{sorted(unknown)[0]} is no kernel")
-    check_extras(extras)
+    check_names(extras)
     if extras and not board.network:
         raise MicaError(f"{board.name} has no network, which {', '.join(extras)} needs")
     more = tuple(sorted(set(extras)))
     without = tuple(name for name in PARTS if kernels is not None and name not in kernels)
     places = (str(board.folder), str(data_dir("firmware")), str(data_dir("usermod_c")))
-    key = repr((*places, size, paths, without, fallback, mp.key))
+    key = repr((*places, size, paths, without, contents.fallback, mp.key))
     if more:
         key += f" with {more}"
+    if contents.modules:
+        key += f" {sorted(contents.modules.items())}"
     if not usermod:
         key += " without mica"
     name = f"{board.name}-{mp.version}-{hashlib.sha256(key.encode()).hexdigest()[:8]}"
     port = BUILDS[board.port.name]
-    return Job(board, port, size, paths, without, fallback, more, cache_dir() / "build" / name, mp, usermod)
-
-
-def known_extras() -> list[str]:
-    """Packages of MicroPython that a firmware has only where they are asked for: "fleet" is firmware/mica_fleet."""
-    return sorted(p.name.removeprefix("mica_") for p in data_dir("firmware").glob("mica_*") if p.is_dir())
-
-
-def check_extras(extras: Collection[str]) -> None:
-    """Raises MicaError where one of them is not known."""
-    if unknown := set(extras) - set(known := known_extras()):
-        raise MicaError(f"--with {min(unknown)}", todo=f"known are {', '.join(known)}")
+    folder = cache_dir() / "build" / name
+    return Job(board, port, size, paths, without, contents, more, folder, mp, usermod)
 
 
 def _fingerprints(job: Job) -> tuple[str, str]:
@@ -233,7 +225,14 @@ def _prepare(job: Job) -> None:
     runtime = data_dir("firmware") / "manifest.py"
     own, common = job.board.folder / "manifest.py", job.port.common / "manifest.py"
     included = [own if own.is_file() else common, *([runtime] if job.usermod else []), *job.manifests]
-    extras = f", fallback={job.fallback}, extras={','.join(job.extras)!r}"
+    stubs = job.folder / "left_out" / "mica"
+    shutil.rmtree(stubs.parent, ignore_errors=True)
+    for module, says in job.contents.modules.items():
+        stubs.mkdir(parents=True, exist_ok=True)
+        (stubs / f"{module}.py").write_text(stub(says), encoding="utf-8")
+    extras = f", fallback={job.contents.fallback}, extras={','.join(job.extras)!r}"
+    if job.contents.modules:
+        extras += f", stubs={str(stubs.parent)!r}"
     options = {runtime: extras, own: f", port={str(common)!r}"}
     text = "".join(f"include({str(path)!r}{options.get(path, '')})\n" for path in included)
     if not job.manifest.exists() or job.manifest.read_text(encoding="utf-8") != text:

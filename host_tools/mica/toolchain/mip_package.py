@@ -25,8 +25,8 @@ import mica
 from mica.errors import MicaError
 from mica.resources import data_dir
 from mica.toolchain import sources
-from mica.toolchain.build import check_extras
 from mica.toolchain.cache import Progress, cache_dir, quiet
+from mica.toolchain.contents import ALL, FALLBACK, Contents, check_names, stub
 from mica.toolchain.micropython import MicroPython, choose
 from mica.toolchain.natmod import NativeModule, build
 from mica.toolchain.process import run_logged
@@ -37,6 +37,7 @@ _SHORT = 8  # digits of a hash, as in MicroPython's own index
 
 def runtime(
     *,
+    contents: Contents = ALL,
     extras: Collection[str] = (),
     micropython: MicroPython | None = None,
     jobs: int = 2,
@@ -52,6 +53,11 @@ def runtime(
         made = Path(folder) / "module.mpy"
         for source in [path for name in _packages(extras) for path in sorted((root / name).rglob("*.py"))]:
             name = source.relative_to(root)
+            if name.parent.name == FALLBACK and not contents.fallback:
+                continue
+            if name.parent.name == "mica" and name.stem in contents.modules:
+                source = Path(folder) / "stub.py"
+                source.write_text(stub(contents.modules[name.stem]), encoding="utf-8")
             run_logged([mp.mpy_cross, "-s", name.as_posix(), "-o", made, source], f"compiling {name}", log)
             compiled[name.with_suffix(".mpy").as_posix()] = made.read_bytes()
     return compiled
@@ -79,24 +85,26 @@ def write(
     folder: Path,
     archs: Sequence[str],
     *,
-    kernels: Collection[str] | None = None,
+    contents: Contents = ALL,
     package: str = "mica",
     extras: Collection[str] = (),
     micropython: MicroPython | None = None,
     jobs: int = 2,
     progress: Progress = quiet,
 ) -> list[NativeModule]:
-    """Build the native modules for `archs`, with these `kernels` (None: all), and write the package into `folder`, which is made where it is missing.
+    """Build the native modules for `archs`, with these `contents` and write the package into `folder`, which is made where it is missing.
     `package`: its name in an index, such as mica-vision for some of the kernels.
 
     Files of an earlier package are replaced; a folder "mica" that no package made is refused. What a package.json names was written before it, so none names a file that
     is not there. Raises MicaError where something cannot be built or written.
     """
-    check_extras(extras)
+    check_names(extras)
     for name in _packages(extras):
         _refuse_sources(folder / name)
-    modules = [build(arch, kernels=kernels, micropython=micropython, jobs=jobs, progress=progress) for arch in archs]
-    files = runtime(extras=extras, micropython=micropython, jobs=jobs, progress=progress)
+    modules = [
+        build(arch, kernels=contents.kernels, micropython=micropython, jobs=jobs, progress=progress) for arch in archs
+    ]
+    files = runtime(contents=contents, extras=extras, micropython=micropython, jobs=jobs, progress=progress)
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for name in _packages(extras):

@@ -245,8 +245,8 @@ def _makefile(arch: Native, folder: Path, tree: Path, compiler: str, without: Se
     root = data_dir("usermod_c")
     how = _WHOLE if arch.whole else _NO_TABLES
     common = [*arch.flags, *_FLAGS, *how, *_WARNINGS, *(f"-DMICA_WITHOUT_{kernel.upper()}" for kernel in without)]
-    # A module's constants are in RAM: the small table.
-    engine = ["-std=c99", *common, *_includes(arch.isa), "-DMICA_CRC_TABLES=1"]
+    # A module's constants are in RAM: the smallest table.
+    engine = ["-std=c99", *common, *_includes(arch.isa), "-DMICA_CRC_TABLES=0"]
     small = _SMALL if arch.whole else ("-Os",)
     binding = ["-std=gnu99", *small, *common, *_includes(arch.isa), *_seen_by_micropython(folder, tree, "qstrs.h")]
     if arch.whole:
@@ -262,7 +262,7 @@ def _makefile(arch: Native, folder: Path, tree: Path, compiler: str, without: Se
                 flags = [*binding, "-fno-builtin", "-fno-tree-loop-distribute-patterns"]
         else:
             # It is in RAM: only what a core has of its own is for speed, and of that what computes in C.
-            fast = "isa" in source.parts and not (source.parent.name == arch.isa and source.name in arch.small)
+            fast = "isa" in source.parts and source.name not in arch.small
             flags = [*engine, *(("-O2",) if fast else small)]
         if arch.whole and source.suffix == ".c" and source.name not in _APART:
             flags = [*flags, "-flto"]

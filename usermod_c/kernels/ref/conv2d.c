@@ -75,7 +75,7 @@ static void codes_ref(const mica_conv2d_s8_t *p, uint32_t row_begin, uint32_t ro
 void mica_conv2d_s8_ref(const mica_conv2d_s8_t *p, MICA_KERNEL_ARGS) {
     (void)scratch;
     (void)scratch_bytes;
-    if (p->ch.layout == MICA_LAYOUT_CODES4) {
+    if (MICA_CODED(p->ch.layout)) {
         codes_ref(p, row_begin, row_end);
         return;
     }

@@ -75,7 +75,7 @@ void mica_fully_connected_s8_ref(const mica_fully_connected_s8_t *p, MICA_KERNEL
             int32_t acc = ch->bias[o];
             if (ch->layout == MICA_LAYOUT_OFFSET_ROWS) {
                 acc = (int32_t)(dot_offset((uint32_t)acc, x, (const uint8_t *)w, k) - excess);
-            } else if (ch->layout == MICA_LAYOUT_CODES4) {
+            } else if (MICA_CODED(ch->layout)) {
                 acc = dot_codes(acc, x, ch->table, w, p->in_k);
             } else {
                 acc = mica_dot(acc, x, w, k);

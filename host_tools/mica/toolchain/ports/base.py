@@ -10,6 +10,7 @@ from mica.boards.ports import PORTS
 from mica.errors import MicaError
 from mica.resources import data_dir
 from mica.toolchain.cache import Progress
+from mica.toolchain.contents import Contents
 from mica.toolchain.micropython import MicroPython
 from mica.toolchain.process import Command, need_program, run_logged
 
@@ -31,7 +32,7 @@ class Job:
     arena: int
     manifests: tuple[Path, ...]
     without: tuple[str, ...]  # kernels that are left out
-    fallback: bool  # whether the kernels in MicroPython are frozen in
+    contents: Contents
     extras: tuple[str, ...]  # packages beside mica
     folder: Path
     micropython: MicroPython
@@ -61,7 +62,8 @@ class Job:
     def engine(self, separator: str = " ") -> dict[str, object]:
         """Make variables for usermod_c; `separator` stands between kernels that are left out."""
         without = separator.join(self.without)
-        return {"MICA_ARENA_BYTES": self.arena, "MICA_ISA": kernels_of(self.board), "MICA_WITHOUT": without}
+        sizes = {"MICA_ARENA_BYTES": self.arena, "MICA_SCRATCH_BYTES": self.board.scratch}
+        return {**sizes, "MICA_ISA": kernels_of(self.board), "MICA_WITHOUT": without}
 
     def run(self, command: Command, progress: Progress, **env: str) -> None:
         if self.micropython.folder:  # of a user's tree, mpy-cross lies elsewhere

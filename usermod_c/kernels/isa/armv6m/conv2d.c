@@ -393,7 +393,7 @@ void mica_conv2d_s8_armv6m(const mica_conv2d_s8_t *p, MICA_KERNEL_ARGS) {
     uint32_t words = (k + 3) / 4, parts = (words + MICA_GEMM_WORDS - 1) / MICA_GEMM_WORDS;
     uint32_t total = (row_end - row_begin) * w->out_w;
     uint32_t group_bytes = 32 * words + (parts > 1 ? 16 : 0);
-    const bool codes = p->ch.layout == MICA_LAYOUT_CODES4;
+    const bool codes = MICA_CODED(p->ch.layout);
     uint32_t table = codes ? 4 * MICA_CODE_PAIRS : 0;  // bytes
     uint32_t room = scratch_bytes > table ? (scratch_bytes - table) / 4 * 4 : 0;
     bool aligned = reads_words(p);

@@ -210,6 +210,7 @@ words_end_\name:
     adds \acc, \acc, r5
 .endm
 
+#ifndef MICA_WITHOUT_CODES4
 // void mica_armv6m_dense_code_pairs(const mica_dense_t *args): an even number of rows
     FUNCTION mica_armv6m_dense_code_pairs
     PUSH_ALL
@@ -321,3 +322,4 @@ columns_end:
 6:  add sp, #C_FRAME
     POP_ALL
     .size mica_armv6m_dense_code_pairs, . - mica_armv6m_dense_code_pairs
+#endif

@@ -60,6 +60,7 @@ void mica_armv6m_code_pairs(uint32_t *to, const int8_t *table) {
     }
 }
 
+#ifndef MICA_WITHOUT_CODES4
 // The last of an odd number of rows, as a pair of its own.
 static __attribute__((noinline)) void last_of_codes(const mica_dense_t *args, uint32_t last) {
     const int32_t bias[2] = { args->bias[last], 0 }, mult[2] = { args->mult[last], 0 };
@@ -87,12 +88,17 @@ void mica_armv6m_dense_codes(mica_dense_t *args, uint32_t n) {
         last_of_codes(args, n - 1);
     }
 }
+#else
+void mica_armv6m_dense_codes(mica_dense_t *args, uint32_t n) {
+    (void)args, (void)n;
+}
+#endif
 
 #ifndef MICA_WITHOUT_FULLY_CONNECTED_S8
 
 void mica_fully_connected_s8_armv6m(const mica_fully_connected_s8_t *p, MICA_KERNEL_ARGS) {
     const mica_channels_t *ch = &p->ch;
-    const bool codes = ch->layout == MICA_LAYOUT_CODES4;
+    const bool codes = MICA_CODED(ch->layout);
     uint32_t row = mica_row_bytes(ch->layout, p->in_k), pairs = codes ? row : row / 2, table = codes ? MICA_CODE_PAIRS : 0;
     if (!ch->fast || ch->layout == MICA_LAYOUT_PLAIN || ((uintptr_t)ch->weights & 3) || 4 * (pairs + table) > scratch_bytes) {
         mica_fully_connected_s8_ref(p, row_begin, row_end, scratch, scratch_bytes);

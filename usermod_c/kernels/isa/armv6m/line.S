@@ -2,6 +2,7 @@
 // whose weights lie on the stack as words. Where windows follow one another by one tap, two outputs go at once, and each input is a
 // factor of both: a tap of the two takes 9 cycles, what is left of them 83. Otherwise a tap takes 7, what is left of an output 41.
 #include "hot.inc"
+#ifndef MICA_WITHOUT_LINES
 
     .equ MOST, 16               // taps; MICA_LINE_TAPS
     .equ F_BIAS, 4 * MOST       // behind the weights
@@ -194,3 +195,4 @@ line_next:
     POP_ALL
     MICA_SATURATE line
     .size mica_armv6m_line, . - mica_armv6m_line
+#endif

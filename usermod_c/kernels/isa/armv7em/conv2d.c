@@ -373,7 +373,7 @@ void mica_conv2d_s8_armv7em(const mica_conv2d_s8_t *p, MICA_KERNEL_ARGS) {
     s.direct = s.row_bytes % 4 == 0 && (w->dilation_w == 1 || w->kernel_w == 1);
     bool inside = mica_window_is_inside(w);
     // In bytes; K is at most 2^31 / 4 where there are four channels.
-    const bool coded = ch->layout == MICA_LAYOUT_CODES4;
+    const bool coded = MICA_CODED(ch->layout);
     const uint32_t table = coded ? 4 * MICA_CODE_PAIRS : 0;
     uint64_t fixed = (uint64_t)64 + 32 * words + (!s.direct ? 4 * PATCHES * words : inside ? 0 : 8 * words), pair_bytes = (uint64_t)16 * words;
     if (!takes(p) || total == 0

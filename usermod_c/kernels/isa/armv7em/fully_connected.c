@@ -86,7 +86,7 @@ static void codes(const mica_fully_connected_s8_t *p, uint32_t row_begin, uint32
 void mica_fully_connected_s8_armv7em(const mica_fully_connected_s8_t *p, MICA_KERNEL_ARGS) {
     const mica_channels_t *ch = &p->ch;
     uint32_t k = p->in_k, n = p->out_n, row = mica_row_bytes(ch->layout, k);
-    if (ch->layout == MICA_LAYOUT_CODES4 && 4 * (size_t)MICA_CODE_PAIRS + 2 * (size_t)((k + 3) & ~3u) <= scratch_bytes) {
+    if (MICA_CODED(ch->layout) && 4 * (size_t)MICA_CODE_PAIRS + 2 * (size_t)((k + 3) & ~3u) <= scratch_bytes) {
         codes(p, row_begin, row_end, scratch);
         return;
     }

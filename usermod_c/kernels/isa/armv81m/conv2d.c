@@ -149,7 +149,7 @@ static source_t source_of(const mica_conv2d_s8_t *p, uint32_t k) {
 }
 
 static bool takes(const mica_conv2d_s8_t *p) {
-    return p->ch.fast && p->groups == 1 && p->win.out_c >= 4 && (p->ch.layout != MICA_LAYOUT_CODES4 || mica_aligned4(p->ch.weights));
+    return p->ch.fast && p->groups == 1 && p->win.out_c >= 4 && (!MICA_CODED(p->ch.layout) || mica_aligned4(p->ch.weights));
 }
 
 void mica_conv2d_s8_armv81m(const mica_conv2d_s8_t *p, MICA_KERNEL_ARGS) {
@@ -157,7 +157,7 @@ void mica_conv2d_s8_armv81m(const mica_conv2d_s8_t *p, MICA_KERNEL_ARGS) {
     const mica_channels_t *ch = &p->ch;
     const uint32_t k = (uint32_t)w->kernel_h * w->kernel_w * w->in_c, row = mica_row_bytes(ch->layout, k), out_c = w->out_c;
     const uint32_t total = (row_end - row_begin) * w->out_w;
-    const bool coded = ch->layout == MICA_LAYOUT_CODES4;
+    const bool coded = MICA_CODED(ch->layout);
     source_t s = source_of(p, k);
     const bool inside = s.left == 0 && s.right == w->out_w && w->pad_top == 0
         && (w->out_h - 1) * w->stride_h + (w->kernel_h - 1) * w->dilation_h < w->in_h;

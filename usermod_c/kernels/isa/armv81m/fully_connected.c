@@ -38,7 +38,7 @@ static void four_of_codes(const mica_channels_t *ch, uint32_t o, const int8_t *x
 void mica_fully_connected_s8_armv81m(const mica_fully_connected_s8_t *p, MICA_KERNEL_ARGS) {
     const mica_channels_t *ch = &p->ch;
     const uint32_t n = p->out_n, row = mica_row_bytes(ch->layout, p->in_k);
-    const bool coded = ch->layout == MICA_LAYOUT_CODES4;
+    const bool coded = MICA_CODED(ch->layout);
     if (!ch->fast || n < 4 || (coded && !mica_aligned4(ch->weights))) {
         mica_fully_connected_s8_armv7em(p, row_begin, row_end, scratch, scratch_bytes);
         return;

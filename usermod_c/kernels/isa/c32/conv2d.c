@@ -76,7 +76,7 @@ static void decode(int8_t *to, const int8_t *table, const int8_t *codes, uint32_
 // All channels for `pixels` patches of k bytes each, one behind the other. rows: room for two rows of codes as weights.
 static void gemm(const mica_channels_t *ch, uint32_t out_c, const int8_t *x, uint32_t k, uint32_t pixels, int8_t *y, int8_t *rows) {
     int32_t zero = ch->y_zero, low = ch->act_min, high = ch->act_max;
-    const bool codes = ch->layout == MICA_LAYOUT_CODES4;
+    const bool codes = MICA_CODED(ch->layout);
     const uint32_t stored = mica_row_bytes(ch->layout, k), row = codes ? (k + 3) & ~3u : stored;
     const int8_t *from = ch->weights;
     for (uint32_t o = 0; o < out_c; o += 2, from += 2 * stored) {
@@ -112,7 +112,7 @@ void mica_conv2d_s8_c32(const mica_conv2d_s8_t *p, MICA_KERNEL_ARGS) {
     const mica_window_t *w = &p->win;
     const mica_channels_t *ch = &p->ch;
     uint32_t k = (uint32_t)w->kernel_h * w->kernel_w * w->in_c;
-    const size_t decoded = ch->layout == MICA_LAYOUT_CODES4 ? 2 * (size_t)((k + 3) & ~3u) : 0;
+    const size_t decoded = MICA_CODED(ch->layout) ? 2 * (size_t)((k + 3) & ~3u) : 0;
     const bool direct = w->kernel_h == 1 && w->kernel_w == 1 && w->stride_h == 1 && w->stride_w == 1 && w->pad_top == 0
         && w->pad_left == 0 && w->out_h <= w->in_h && w->out_w == w->in_w;
     uint32_t total = (row_end - row_begin) * w->out_w;

@@ -74,7 +74,7 @@ static void codes(const mica_fully_connected_s8_t *p, uint32_t row_begin, uint32
 void mica_fully_connected_s8_c32(const mica_fully_connected_s8_t *p, MICA_KERNEL_ARGS) {
     const mica_channels_t *ch = &p->ch;
     uint32_t k = p->in_k, n = p->out_n, row = mica_row_bytes(ch->layout, k);
-    if (ch->layout == MICA_LAYOUT_CODES4) {
+    if (MICA_CODED(ch->layout)) {
         codes(p, row_begin, row_end);
         return;
     }

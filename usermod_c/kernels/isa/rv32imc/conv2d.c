@@ -154,7 +154,7 @@ static void four_channels(const mica_channels_t *ch, uint32_t o, uint32_t words_
     for (uint32_t i = 0; i < 4; ++i) {
         mica_rv32_requant(ch, o + i, requant + i);
     }
-    if (ch->layout == MICA_LAYOUT_CODES4) {
+    if (MICA_CODED(ch->layout)) {
         codes(ch, o, words_n, weight + 4);
     } else {
         mica_rv32_weights(ch->weights + o * 4 * words_n, 4 * words_n, words_n, weight + 4);

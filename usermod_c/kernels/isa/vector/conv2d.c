@@ -95,7 +95,7 @@ void mica_conv2d_s8_vector(const mica_conv2d_s8_t *p, MICA_KERNEL_ARGS) {
     uint32_t k = (uint32_t)w->kernel_h * w->kernel_w * w->in_c;
     const size_t row = 2 * (size_t)k;
     uint32_t most = scratch_bytes < 4 * row ? 0 : (uint32_t)(scratch_bytes / row) - 2;
-    if (p->groups != 1 || ch->layout == MICA_LAYOUT_CODES4 || most < 2) {
+    if (p->groups != 1 || MICA_CODED(ch->layout) || most < 2) {
         mica_conv2d_s8_c32(p, row_begin, row_end, scratch, scratch_bytes);
         return;
     }
