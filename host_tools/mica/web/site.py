@@ -2,7 +2,7 @@
 
 index.html  *.mjs  page.css  site.json
 pico/       the virtual Pico: worker.mjs, scripts of boards/common/rp2040, rp2040js, bootrom.bin, flash.gz, places.json
-native/     what `mica natmod --package` writes
+native/     the package of `mica natmod --package`
 examples/   of firmware/
 engine/     mica.mjs  mica.wasm  mica-plain.wasm
 models/     digits.mica  command.mica  own/...  and beside each a .json of what it costs on boards
