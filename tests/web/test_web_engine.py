@@ -292,7 +292,7 @@ def test_size_and_types(built: Path) -> None:
 
 
 def test_the_npm_package(built: Path, tmp_path: Path) -> None:
-    """What a release has: installed by its name, it runs a model in Node.js."""
+    """The package of a release, installed by its name, runs a model in Node.js."""
     npm = ["npm", "pack", "--silent", "--pack-destination", str(tmp_path)]
     subprocess.run(npm, cwd=built, check=True, capture_output=True, timeout=120)
     (file,) = tmp_path.glob("mica-engine-*.tgz")

@@ -2,7 +2,7 @@
 
 index.html  *.mjs  page.css  site.json
 pico/       the virtual Pico: worker.mjs, scripts of boards/common/rp2040, rp2040js, bootrom.bin, flash.gz, places.json
-native/     the engine and the runtime for boards that keep their firmware, as `mica natmod --package` writes them
+native/     the package of `mica natmod --package`
 examples/   of firmware/
 engine/     mica.mjs  mica.wasm  mica-plain.wasm
 models/     digits.mica  command.mica  own/...  and beside each a .json of what it costs on boards
@@ -137,8 +137,10 @@ def _firmware(board: BoardSpec) -> dict[str, Any]:
 
 
 def _facts(board: BoardSpec, table: Table) -> dict[str, Any]:
-    """What page/fit.mjs takes to say if a model fits; bytes, null where nothing is known. romFile, pushFile: the largest model for
-    the ROMFS window, and for a half of it."""
+    """The facts by which page/fit.mjs says if a model fits: bytes, None where nothing is known.
+
+    romFile, pushFile: the largest model for the ROMFS window, and for a half of it.
+    """
     window = board.romfs.size if board.romfs else 0
     half = romfs.half_size(window) - romfs.BLOCK if window else 0
     kept, heap = table.board(board), table.heap(board)[0]
