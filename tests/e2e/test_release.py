@@ -402,7 +402,7 @@ def test_mpremote_installs(name: str, version: str, made: Path, url: str) -> Non
         with SerialBoard(emulator.port, name=name) as board:
             board.put((made / "digits.mica").read_bytes(), "digits")
             assert board.exec(FIRST_LINE) == b"digits None\n"
-            board.put((made / "x64" / "_mica.mpy").read_bytes(), "other")
+            board.put((made / "x64" / "_mica.mpy").read_bytes()[:64], "other")  # its head; a Pico has no room for two
             board.exec("with open('/lib/_mica.mpy', 'wb') as f: f.write(other)")
             board.soft_reset()
             said = board.exec(

@@ -23,18 +23,6 @@ from mica.toolchain import contents, mip_package, natmod
 _FILE = re.compile(r"(_mica|mica(/\w+)+)\.mpy")  # that a package may put onto a board
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--yes", action="store_true", help="install mica's native module first if the board's MicroPython has no mica"
-    )
-    parser.add_argument(
-        "--modules",
-        metavar="URL",
-        help="take the native module from this package: a release's address, or a folder of mica natmod --package "
-        "(default: build one with the kernels of these models)",
-    )
-
-
 def offer(board: Link, args: argparse.Namespace, missing: MicaError) -> None:
     """Install the native module if the options or the user agree; else raise `missing`, with the option that does it."""
     answer = ask(board, on_board.source("native"))

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from mica.boards import emulated_board
-from mica.cli import native, target, text
+from mica.cli import target, text
 from mica.cli.say import say
 from mica.errors import MicaError
 
@@ -21,7 +21,15 @@ JSON_KEYS = "target, files[], sent, kept (bytes that were there already), second
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("models", metavar="M.mica", nargs="+")
     parser.add_argument("--key", metavar="FILE", help="take only what is signed with this key: see mica pack --key")
-    native.add_arguments(parser)
+    parser.add_argument(
+        "--yes", action="store_true", help="install mica's native module first if the board's MicroPython has no mica"
+    )
+    parser.add_argument(
+        "--modules",
+        metavar="URL",
+        help="take the native module from this package: a release's address, or a folder of mica natmod --package "
+        "(default: build one with the kernels of these models)",
+    )
     add_board(parser)
 
 
@@ -75,6 +83,8 @@ def run(args: argparse.Namespace) -> int:
         try:
             require_mica(board)
         except WithoutMica as missing:
+            from mica.cli import native  # here: it imports all that builds one
+
             native.offer(board, args, missing)
         with text.Progress(f"pushing to {board.name}", "bytes") as progress:
             done = push.push(board, files, say=say, progress=progress, key=key)
