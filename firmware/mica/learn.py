@@ -121,9 +121,9 @@ class Learner:
     """A head on model `m`, whose one output is int8. `kind`: "prototype" (nearest mean), "softmax", "anomaly" (nearest recording).
 
     keep: examples kept of a label, the newest, 20 by default; a prototype keeps sums of all. loose: an example is unknown where its
-    squared distance from its label's mean is more than so many times the usual one, 2.25 by default, or less where another mean is as
-    near. For "anomaly" there are `alarms` false alarms a day where `judged` recordings are judged a day, by default 1 of 1440: an
-    estimate, from few recordings a rough one. What is at `path`.0 and `path`.1 is taken up, unless `fresh`.
+    squared distance from its label's mean passes so many times the usual one, 2.25 by default. Another mean that is as near makes
+    that less. For "anomaly" there are `alarms` false alarms a day where `judged` recordings are judged a day, by default 1 of 1440.
+    That is an estimate, from few recordings a rough one. What is at `path`.0 and `path`.1 is taken up, unless `fresh`.
     """
 
     def __init__(
@@ -139,7 +139,7 @@ class Learner:
         fresh: bool = False,
     ) -> None:
         if not hasattr(_mica, "learn"):
-            raise ValueError("Learner: this firmware was built without learning")
+            raise ValueError("Learner: this firmware was built without learning; build it without --for")
         if kind not in KINDS:
             raise ValueError(f"Learner: kind {kind!r}; there are {', '.join(KINDS)}")
         if len(m.output_shape) != 1 or m.output_dtype[0] != "b":

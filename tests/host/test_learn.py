@@ -43,7 +43,7 @@ def _taught(kind: str, example: _Examples, n: int = 1000, model: bytes = MODEL) 
 
 
 def test_boards_give_the_same_bytes() -> None:
-    """What learner.exp says of boards is what the host computes from the same examples: lengths, checksums, answers."""
+    """The host computes the lengths, checksums and answers of learner.exp from the same examples."""
 
     lines = (USERMOD / "learner.exp").read_text().splitlines()
     example, model = _Examples(), digest(build()["embedding"])
