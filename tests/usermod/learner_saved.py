@@ -144,7 +144,7 @@ if hasattr(vfs, "VfsLfs2"):
     for kind in learn.KINDS:
         number = cuts(kind, 2)
         gc.collect()
-        print(kind, number > 3 or number)
+        print(kind, number > 2 or number)
 
     flash = Flash(bytearray(b"\xff" * (BLOCK * COUNT)))
     vfs.VfsLfs2.mkfs(flash, readsize=16, progsize=16, lookahead=16)
