@@ -121,9 +121,9 @@ class Learner:
     """A head on model `m`, whose one output is int8. `kind`: "prototype" (nearest mean), "softmax", "anomaly" (nearest recording).
 
     keep: examples kept of a label, the newest, 20 by default; a prototype keeps sums of all. loose: an example is unknown where its
-    squared distance from its label's mean is more than so many times the usual one, 2.25 by default, or less where another mean is as
-    near. For "anomaly" there are `alarms` false alarms a day where `judged` recordings are judged a day, by default 1 of 1440: an
-    estimate, from few recordings a rough one. What is at `path`.0 and `path`.1 is taken up, unless `fresh`.
+    squared distance from its label's mean passes so many times the usual one, 2.25 by default. Another mean that is as near makes
+    that less. For "anomaly" there are `alarms` false alarms a day where `judged` recordings are judged a day, by default 1 of 1440.
+    That is an estimate, from few recordings a rough one. What is at `path`.0 and `path`.1 is taken up, unless `fresh`.
     """
 
     def __init__(
@@ -139,7 +139,7 @@ class Learner:
         fresh: bool = False,
     ) -> None:
         if not hasattr(_mica, "learn"):
-            raise ValueError("Learner: this firmware was built without learning")
+            raise ValueError("Learner: this firmware was built without learning; build it without --for")
         if kind not in KINDS:
             raise ValueError(f"Learner: kind {kind!r}; there are {', '.join(KINDS)}")
         if len(m.output_shape) != 1 or m.output_dtype[0] != "b":
@@ -161,11 +161,11 @@ class Learner:
         else:
             given = True
         _check(number, width, 20 if keep is None else keep, setting)
-        self._numbers = array("i", [number, width, keep or 20, setting, 0, 0, 0])
+        # The fifth number is what was found last; -1: examples have changed since the last fit().
+        self._numbers = array("i", [number, width, keep or 20, setting, -1, 0, 0])
         self._work = bytearray(2 * width)
         self._x = memoryview(self._work)[width:]
         self._learnt: tuple[tuple[str, ...], tuple[bytearray, ...]] = ((), ())
-        self._fitted: bool = False
         if path is not None and not fresh:
             self._load(path)
             if keep is not None and keep != self._numbers[2]:
@@ -174,7 +174,7 @@ class Learner:
                 )
             if given and setting != self._numbers[3]:
                 self._numbers[3] = setting
-                self._fitted = False
+                self._numbers[4] = -1
 
     def _load(self, path):
         k, _, damaged = _newest(path)
@@ -232,11 +232,11 @@ class Learner:
             blocks += (block,)
         if not whole or f.read(1):
             raise ValueError(f"{where}: damaged; fresh=True begins again")
-        self._fitted = False
+        numbers[4] = -1
         self._numbers = numbers
         self._work[:] = work
         self._learnt = labels, blocks
-        self._fitted = True
+        numbers[4] = 0
 
     def _bytes(self, numbers, count):
         """Return the bytes of a label's block, those that so many examples use."""
@@ -289,7 +289,7 @@ class Learner:
             if len(labels) == _MOST:
                 raise ValueError(f"teach: label {label!r} is one too many; a head has at most {_MOST}")
         self._embed(inputs)
-        self._fitted = False
+        self._numbers[4] = -1
         if label not in labels:
             blocks = blocks + (bytearray(self._bytes(self._numbers, self._numbers[2])),)
             _mica.learn(_TEACH, self._numbers, self._work, blocks, len(labels))
@@ -306,15 +306,15 @@ class Learner:
         if label not in labels:
             raise ValueError(f"forget: {label!r} was not taught; there are {', '.join(labels) or 'none'}")
         c = labels.index(label)
-        self._fitted = False
+        self._numbers[4] = -1
         self._learnt = labels[:c] + labels[c + 1 :], blocks[:c] + blocks[c + 1 :]
 
     def fit(self) -> None:
         """Learn from the examples, which takes a softmax head some tenths of a second: predict() and save() do it when it is needed."""
         step = 0
-        while not self._fitted:
+        while self._numbers[4] < 0:
             if not _mica.learn(_FIT, self._numbers, self._work, self._learnt[1], step):
-                self._fitted = True
+                self._numbers[4] = 0
             step += 1
 
     def closest(self, inputs: Inputs | None) -> tuple[str, float, float]:

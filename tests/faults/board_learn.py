@@ -15,7 +15,7 @@ def learner(kind):
 
 
 def one_of(h, *states):
-    """What an outcome has to be: one of these states, and a head that goes on."""
+    """Expect one of these states, and a head that goes on."""
 
     def after(failed):
         if taught.arena.busy:

@@ -14,9 +14,9 @@ SCRIPT = Path(__file__).resolve().parents[1] / "usermod" / "learner_saved.py"
 def test_power_cuts(unix_board: Link) -> None:
     """With --all at every byte of twelve saves: more than 20,000."""
     code = SCRIPT.read_text().split("if hasattr(vfs")[0]
-    assert code.count("every = 401 ") == 1
+    assert code.count("every = 701 ") == 1
     unix_board.put(build()["embedding"], "embedding")
-    unix_board.exec(code.replace("every = 401 ", f"every = {sampled(1, 29)} ") + BEGIN)
+    unix_board.exec(code.replace("every = 701 ", f"every = {sampled(1, 29)} ") + BEGIN)
     cuts = 0
     for kind, saves in (("prototype", 6), ("softmax", 6), ("anomaly", 6)):
         lines = unix_board.exec(f"print(cuts({kind!r}, {saves}))", timeout=1200).decode().splitlines()
