@@ -41,15 +41,13 @@ from mica.flash import firmware_image  # noqa: E402
 from mica.images.romfs import read_folder  # noqa: E402
 from mica.toolchain import mip_package, natmod, notices, wasm  # noqa: E402
 from mica.toolchain.build import build  # noqa: E402
-from mica.toolchain.contents import chosen  # noqa: E402
+from mica.toolchain.contents import FAMILY, chosen  # noqa: E402
 from mica.web import site  # noqa: E402
 
 PARTS = ("wheel", "images", "natmod", "web")
 MODEL = "digits.mica"
 DEMO = ROOT / "host_tools" / "mica" / "demo"
 
-# Packages for `mip`: their names in the index, and the family of their native modules (None: all kernels).
-PACKAGES: dict[str, str | None] = {"mica": None}
 NO_CIRCUITPYTHON = "its .mpy files begin with C instead of M, and only its own tools make them, which are not here"
 
 
@@ -138,8 +136,8 @@ def images(release: Release, boards: list[BoardSpec], model: Path) -> None:
         )
 
 
-def native_modules(release: Release, archs: list[str]) -> None:
-    """The packages that `mip` installs, of every architecture whose compiler is here."""
+def native_modules(release: Release, archs: list[str], families: list[str]) -> None:
+    """The packages that `mip` installs, of every architecture whose compiler is here: mica, and mica-NAME of each family."""
     jobs = os.cpu_count() or 2
     made = []
     for name in archs:
@@ -149,7 +147,8 @@ def native_modules(release: Release, archs: list[str]) -> None:
         except MicaError as error:
             release.skip(f"natmod {name}", error)
     files: dict[str, bytes] = {}
-    for package, family in PACKAGES.items() if made else ():
+    for family in [None, *families] if made else ():
+        package = f"mica-{family}" if family else "mica"
         with tempfile.TemporaryDirectory() as work:
             mip_package.write(
                 Path(work), made, contents=chosen([], family=family), package=package, jobs=jobs, progress=say
@@ -180,7 +179,7 @@ def web(release: Release) -> None:
     release.add(page, "web")
 
 
-def make(out: Path, boards: list[BoardSpec], parts: list[str], archs: list[str]) -> Release:
+def make(out: Path, boards: list[BoardSpec], parts: list[str], archs: list[str], families: list[str]) -> Release:
     """All of it. Raises MicaError; then `out` is as it was."""
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise MicaError(f"{out} is there and not empty; name another folder")
@@ -199,7 +198,7 @@ def make(out: Path, boards: list[BoardSpec], parts: list[str], archs: list[str])
         if "images" in parts:
             images(release, boards, model)
         if "natmod" in parts:
-            native_modules(release, archs)
+            native_modules(release, archs, families)
         if "web" in parts:
             web(release)
         describe(release)
@@ -280,6 +279,12 @@ def main() -> int:
     parser.add_argument(
         "--arch", action="append", choices=natmod.ARCHS, help="native modules for these only (default: all)"
     )
+    parser.add_argument(
+        "--family",
+        action="append",
+        choices=FAMILY,
+        help="smaller native modules for these families of models (default: all, or none with --arch)",
+    )
     args = parser.parse_args()
     boards = [board for board in all_boards() if board.flasher != "none"]
     if args.board:
@@ -287,7 +292,8 @@ def main() -> int:
         for board in boards:
             if board.flasher == "none":
                 raise MicaError(f"{board.name} is emulated: nobody flashes an image of it")
-    release = make(Path(args.output), boards, args.part or list(PARTS), args.arch or list(natmod.ARCHS))
+    families = args.family or ([] if args.arch else list(FAMILY))
+    release = make(Path(args.output), boards, args.part or list(PARTS), args.arch or list(natmod.ARCHS), families)
     print(f"{args.output}: {len(release.files)} files, {len(release.skipped)} skipped")
     for entry in release.skipped:
         print(f"skipped {entry['what']}: {entry['why']}")

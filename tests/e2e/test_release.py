@@ -24,7 +24,7 @@ from pathlib import Path
 import pytest
 from helpers import ROOT
 from stock import stock_image
-from targets import ALL
+from targets import ALL, nightly
 
 from mica.boards import load_board
 from mica.link.emulated import start_emulator
@@ -140,6 +140,19 @@ def test_the_same_bytes(made: Path, tmp_path: Path) -> None:
     first, second = ({p.relative_to(folder): p for p in folder.rglob("*") if p.is_file()} for folder in (made, again))
     assert set(first) == set(second)
     assert [name for name in first if first[name].read_bytes() != second[name].read_bytes()] == []
+
+
+@nightly
+def test_families(tmp_path: Path) -> None:
+    """A package of its own for a family of models, with a smaller native module."""
+    done = release("-o", tmp_path / "out", "--part=natmod", "--arch=armv6m", "--family=vision")
+    assert done.returncode == 0, done.stderr
+    sizes = {}
+    for name in ("mica", "mica-vision"):
+        (index,) = (tmp_path / "out" / "package").glob(f"*/{name}/armv6m.json")
+        (module,) = [digest for path, digest in json.loads(index.read_text())["hashes"] if path == "_mica.mpy"]
+        sizes[name] = (tmp_path / "out" / "file" / module[:2] / module).stat().st_size
+    assert sizes["mica-vision"] < 0.7 * sizes["mica"]
 
 
 def test_everything_is_there(made: Path) -> None:
