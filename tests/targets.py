@@ -9,6 +9,7 @@ from mica.boards import all_boards
 
 ALL = bool(os.environ.get("MICA_TEST_ALL"))  # scripts/test --all sets it
 PICO = "RPI_PICO@emu"
+PICO2 = "RPI_PICO2@emu"
 DEEP = ["UNIX", "MPS2_AN385"]
 # GCC for Arm, RISC-V and Xtensa; this computer's and the Pico's are in EVERY. tests/bench/test_isa.py runs the kernels of
 # every instruction set, those of the other boards too.

@@ -282,20 +282,35 @@ class Trng(Block):
         return super().write(o, value) or o == 0x108
 
 
-class Dma(Block):
-    """No channel transfers: one that is enabled stops the board."""
+class Idle(Block):
+    """Of what MicroPython switches off at each start: it keeps what is written, and stops the board where it is set to work.
 
-    def __init__(self) -> None:
-        super().__init__("DMA", range(0, 0x480, 4))
+    `works`: for an offset, the bits that do so. `always`: registers that read the same, as of a block without work.
+    """
+
+    def __init__(self, name: str, end: int, works: dict[int, int], always: dict[int, int] | None = None) -> None:
+        super().__init__(name, range(0, end, 4))
+        self.works, self.always = works, always or {}
 
     def read(self, o: int) -> int | None:
-        return 0 if o == 0x464 else super().read(o)  # aborts have ended
+        return self.always[o] if o in self.always else super().read(o)
 
     def write(self, o: int, value: int) -> bool:
-        starts = o < 0x400 and o & 0x3C in (0x0C, 0x1C, 0x2C, 0x3C) and any(
-            self.get(o & ~0x3F | k) & 1 for k in (0x0C, 0x10, 0x20, 0x30)
-        )
-        return super().write(o, value) and not starts
+        return super().write(o, value) and not value & self.works.get(o, 0)
+
+
+def idle_blocks() -> dict[int, Block]:
+    """PWM, PIO, DMA and UART do no work here."""
+    pwm = {0x14 * n: 1 for n in range(12)} | {0xF0: 0xFFF}
+    # A channel of DMA starts by a write to the last register of its control's four orders, while it is enabled.
+    dma = {0x40 * n + at: 1 for n in range(16) for at in (0x0C, 0x10, 0x20, 0x30)} | {0x450: 0xFFFF}
+    pio = {0: 0xF}
+    return {
+        0x400A8000: Idle("PWM", 0x110, pwm),
+        0x50000000: Idle("DMA", 0x480, dma, {0x464: 0}),
+        **{0x40070000 + 0x8000 * n: Idle(f"UART{n}", 0x4C, {0x30: 1}, {0x18: 0x90}) for n in range(2)},
+        **{0x50200000 + 0x100000 * n: Idle(f"PIO{n}", 0x190, pio, {4: 0x0F000F00}) for n in range(3)},
+    }
 
 
 class Pins(Block):
@@ -327,5 +342,5 @@ def plain_blocks() -> dict[int, Block]:
         0x400E8000: Fixed("ROSC", every(0x18), always={0x18: 0x80001000, 0x1C: 1}),
         0x400F0000: Trng(),
         0x40108000: Ticks(),
-        0x50000000: Dma(),
+        **idle_blocks(),
     }

@@ -422,22 +422,16 @@ class Chip(Surroundings):
 
 # Blocks that nothing here answers, by the name that the board stops with.
 NAMES = {
-    0x40070000: "UART0",
-    0x40078000: "UART1",
     0x40080000: "SPI0",
     0x40088000: "SPI1",
     0x40090000: "I2C0",
     0x40098000: "I2C1",
     0x400A0000: "ADC",
-    0x400A8000: "PWM",
     0x400C0000: "HSTX_CTRL",
     0x400F8000: "SHA256",
     0x40120000: "OTP",
     0x40158000: "GLITCH_DETECTOR",
     0x40160000: "TBMAN",
-    0x50200000: "PIO0",
-    0x50300000: "PIO1",
-    0x50400000: "PIO2",
     0x50500000: "XIP_AUX",
     0x50600000: "HSTX_FIFO",
 }

@@ -3,7 +3,7 @@
 Its USB serial port is at 127.0.0.1:PORT (0: any that is free), for one program at a time. The lines on stdout and stdin are
 those of the RP2040's run.mjs: `port 4711` first, `idle` when the board waits for input, `reset`, or why it has ended. Asked for
 
-    cycles        -> cycles <executed since power-on> <nanoseconds of the board's time> <seconds of ours spent executing>
+    cycles        -> cycles <executed since power-on> <nanoseconds of the board's time> <CPU seconds of ours spent executing>
     blocks FILE   -> blocks <how many>; FILE gets each block of code that ran since the last such question (numpy, BLOCKS)
 
 It ends when stdin does, so nothing is left behind by whoever has started it.
@@ -92,9 +92,9 @@ class Runner:
 
     def turn(self) -> float:
         """Execute for a while; return how many seconds of real time it then sleeps. One that computes takes its time."""
-        begun = time.perf_counter()
+        begun = time.process_time()
         asleep = self.chip.run(SLICE)
-        self.busy += time.perf_counter() - begun
+        self.busy += time.process_time() - begun
         if self.chip.stopped is not None:
             self.flush()
             fail(self.chip.stopped.kind, str(self.chip.stopped))
