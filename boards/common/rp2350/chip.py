@@ -14,7 +14,7 @@ from typing import NoReturn
 import rom
 from blocks import Block, Clocks, Fixed, Pll, Powman, Timer, Watchdog, plain_blocks
 from clock import Clock
-from core import R, Core, Stopped, Surroundings
+from core import R, Core, Stopped, Surroundings, arm
 from native import Memory, Native
 from sio import Sio
 from usb import BUFFER_CONTROL, BUFFER_CONTROL_END, WRITTEN_TO_CLEAR, Usb
@@ -216,23 +216,35 @@ class Chip(Surroundings):
         core.state.pc += 2
 
     def coprocessor(self, core: Core, first: int, second: int) -> None:
-        """p0 is the pins. Of p4 (double precision) and p7 only the questions of the start-up are answered: with 0."""
-        number, t = second >> 8 & 15, second >> 12
+        """p0 is the pins, p4 double precision. The others stop the board."""
+        number, t, t2 = second >> 8 & 15, second >> 12, first & 15
+        pair, peek, register, op = first & 0xFE0, first & 0x1000, second & 15, second >> 4 & 15
         done = False
-        if number == 0 and first >> 8 == 0xEE and second & 0x10:
+        if pair == 0xC40 and first & 0x10 and number == 4:  # MRRC
+            value = core.doubles.read_pair(op, register, bool(peek))
+            done = value is not None
+            for r, half in ((t, 0), (t2, 32)):
+                core.uc.reg_write(R[r], (value or 0) >> half & 0xFFFFFFFF)
+        elif pair == 0xC40 and not first & 0x10:  # MCRR
+            low, high = core.uc.reg_read(R[t]), core.uc.reg_read(R[t2])
+            if number == 0:
+                done = self.sio.coprocessor(op, register, low, high)
+            elif number == 4:
+                done = core.doubles.write(op, register, low | high << 32)
+        elif first & 0xF00 == 0xE00 and second & 0x10:  # MRC, MCR
             op = first >> 5 & 7
-            if first & 0x10:
-                core.uc.reg_write(R[t], self.sio.coprocessor_read(second & 15))
-                done = True
-            else:
-                done = self.sio.coprocessor(op, second & 15, core.uc.reg_read(R[t]), None)
-        elif number == 0 and first >> 4 == 0xEC4:
-            pair = (core.uc.reg_read(R[t]), core.uc.reg_read(R[first & 15]))
-            done = self.sio.coprocessor(second >> 4 & 15, second & 15, *pair)
-        elif number in (4, 7) and first >> 8 == 0xEE and first & 0x10 and second & 0x10:
-            if t != 15:
-                core.uc.reg_write(R[t], 0)
-            done = True
+            if first & 0x10 and number in (0, 4):
+                found = self.sio.coprocessor_read(register) if number == 0 else core.doubles.read(register, second >> 5 & 7, bool(peek))
+                done = found is not None
+                if t == 15:
+                    flags = core.uc.reg_read(arm.UC_ARM_REG_XPSR) & 0x0FFFFFFF
+                    core.uc.reg_write(arm.UC_ARM_REG_XPSR, flags | (found or 0) & 0xF0000000)
+                else:
+                    core.uc.reg_write(R[t], found or 0)
+            elif number == 0:
+                done = self.sio.coprocessor(op, register, core.uc.reg_read(R[t]), None)
+        elif first & 0xF00 == 0xE00 and number == 4:  # CDP
+            done = core.doubles.operate(first >> 4 & 15, register, second >> 5 & 7)
         if not done:
             core.stop(f"the instruction {first:04x} {second:04x} of coprocessor p{number} is not modelled")
 

@@ -8,6 +8,7 @@ import struct
 from collections.abc import Callable
 from typing import NoReturn
 
+from doubles import Doubles
 from native import EXCEPTION, GOES_ON, SLEEPS_FOR_EVENT, Native, Processor
 from unicorn import arm_const as arm
 
@@ -53,6 +54,7 @@ class Core:
         self.asleep = False
         self.tick_from = 0  # cycle at which SysTick had its reload value
         self.tick_flag = False
+        self.doubles = Doubles()
         self.state.event = self.state.masked = 0
         self.uc.reg_write(XPSR, THUMB)
         for mask in (*MASKS, CONTROL):
