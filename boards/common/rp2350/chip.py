@@ -20,6 +20,7 @@ from sio import Sio
 from usb import BUFFER_CONTROL, BUFFER_CONTROL_END, WRITTEN_TO_CLEAR, Usb
 
 FLASH, FLASH_UNCACHED, RAM, RAM_BYTES = 0x10000000, 0x14000000, 0x20000000, 0x82000
+IMAGE = b"\xd3\xde\xff\xff"  # begins what the boot ROM wants in the first 4 KB of flash (RP2350 datasheet, 5.1.5)
 QUANTUM = 100  # cycles of a turn where both cores run
 ALONE = 2000  # cycles for which core 1 runs alone before time is looked at
 OFF, IN_ROM, RUNNING, SLEEPS = range(4)  # core 1
@@ -131,7 +132,7 @@ class Chip(Surroundings):
             self.blocks[base] = Timer(f"TIMER{k}", self.clock, lambda n, on, first_irq=first_irq: self.line(first_irq + n, on))
         self._map(first)
         stack, entry = struct.unpack("<II", self.flash[:8])
-        if entry == 0xFFFFFFFF:
+        if IMAGE not in self.flash[:4096]:
             self.stopped = Stopped("firmware", "there is no firmware in its flash")
         first.begin(stack, entry)
         self._force_second(False)

@@ -203,7 +203,7 @@ class Core:
         state = self.state
         if state.why == GOES_ON:
             if state.error:
-                self.stop(f"access to memory that is not there (Unicorn's error {state.error})")
+                self.stop(f"fault: access to {state.address:#010x} (Unicorn's error {state.error})")
             if self.chip.bytes_at(state.pc - 2, 2) == WFI and self.state.cycles < self.state.limit:
                 self.asleep, self.asleep_for_event = True, False
         elif state.why == SLEEPS_FOR_EVENT:

@@ -44,6 +44,7 @@ typedef struct core {
     uint32_t next; // address behind the block that ran last
     uint32_t taken; // what it costs to go on elsewhere
     uint32_t error;
+    uint32_t address; // that an access found nothing at
 } core_t;
 
 static int masks_changed(core_t *c) {
@@ -142,6 +143,13 @@ void mica_exception(void *uc, uint32_t number, core_t *c) {
     c->why = EXCEPTION;
     c->exception = number;
     c->unicorn->stop(uc);
+}
+
+// Nothing is there, or it may not be written. The board stops.
+int mica_no_memory(void *uc, int kind, uint64_t address, int size, int64_t value, core_t *c) {
+    (void)uc, (void)kind, (void)size, (void)value;
+    c->address = (uint32_t)address;
+    return 0;
 }
 
 // --- registers

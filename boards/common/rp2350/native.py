@@ -51,6 +51,7 @@ class State(ctypes.Structure):
     masked: int
     next: int
     error: int
+    address: int
     _fields_ = (
         ("uc", ctypes.c_void_p),
         ("unicorn", ctypes.c_void_p),
@@ -69,6 +70,7 @@ class State(ctypes.Structure):
         ("next", ctypes.c_uint32),
         ("taken", ctypes.c_uint32),
         ("error", ctypes.c_uint32),
+        ("address", ctypes.c_uint32),
     )
 
 
@@ -139,6 +141,7 @@ class Processor:
             (unicorn.UC_HOOK_BLOCK, "mica_block"),
             (unicorn.UC_HOOK_INSN_INVALID, "mica_invalid"),
             (unicorn.UC_HOOK_INTR, "mica_exception"),
+            (unicorn.UC_HOOK_MEM_INVALID, "mica_no_memory"),
         ):
             handle = ctypes.c_size_t()
             function = ctypes.c_void_p(native.address(getattr(native.hooks, hook)))
