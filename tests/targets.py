@@ -10,6 +10,7 @@ from mica.boards import all_boards
 ALL = bool(os.environ.get("MICA_TEST_ALL"))  # scripts/test --all sets it
 PICO = "RPI_PICO@emu"
 PICO2 = "RPI_PICO2@emu"
+VIRTUAL = [PICO, PICO2] if ALL else [PICO]  # with their own flash, resets and counters
 DEEP = ["UNIX", "MPS2_AN385"]
 # GCC for Arm, RISC-V and Xtensa; this computer's and the Pico's are in EVERY. tests/bench/test_isa.py runs the kernels of
 # every instruction set, those of the other boards too.
@@ -20,9 +21,9 @@ QEMU = [
 ]
 # Only a board's timer, UART and addresses decide what these tests see: two boards have the MPS2_AN385's, with another core.
 OWN_FILES = [name for name in QEMU if name not in ("MPS2_AN386", "MPS2_AN500")]
-EVERY = ["UNIX", *QEMU, PICO]
+EVERY = ["UNIX", *QEMU, *VIRTUAL]
 # Built alone, for a real board.
-BUILT = [*EVERY, "RPI_PICO2"] if ALL else EVERY
+BUILT = EVERY
 
 # On the newest MicroPython that Debian has, too. The binding and the board files are compiled against other headers there: the
 # user module's scripts run on the 64-bit build, and a 32-bit board answers with the digits; with --all a board of every compiler

@@ -8,6 +8,8 @@ DEPTH = 4
 FIFO_IRQ, BELL_IRQ = 25, 26
 IN, OUT, ENABLE = 0x04, 0x10, 0x30  # of pins: a low and a high word each
 PINS = 48
+# Of both interpolators: accumulators, bases and controls, that keep what is written. Their results are not modelled.
+KEPT = {at + o for at in (0x80, 0xC0) for o in (0x00, 0x04, 0x08, 0x0C, 0x10, 0x2C, 0x30)}
 
 
 class Sio:
@@ -77,6 +79,8 @@ class Sio:
         if 0x10 <= o < 0x50:
             value = self.out if o < ENABLE else self.enable
             return value >> (32 if o & 4 else 0) & 0xFFFFFFFF
+        if o in KEPT:
+            return self.interpolators[core].get(o, 0)
         return 0 if o == FIFO_WR else None
 
     def write(self, core: int, o: int, value: int) -> bool:
@@ -96,6 +100,8 @@ class Sio:
         elif 0x10 <= o < 0x50:
             base = ENABLE if o >= ENABLE else OUT
             self.change_pins(base == ENABLE, o - base >> 3, o >> 2 & 1, value)
+        elif o in KEPT:
+            self.interpolators[core][o] = value
         else:
             return False
         return True
