@@ -198,16 +198,16 @@ static void run(core_t *c, int64_t limit) {
     c->unicorn->read_register(c->uc, c->unicorn->numbers[PROGRAM_COUNTER], &c->pc);
 }
 
-static int ended(const core_t *c) {
-    return c->why != GOES_ON || c->error != 0;
+// Before its time was over: also by WFI, by a mask that has changed, or since a register has shortened its turn.
+static int ended(const core_t *c, int64_t limit) {
+    return c->why != GOES_ON || c->error != 0 || c->cycles < limit || c->limit < limit;
 }
 
 void mica_run(core_t *c, int64_t limit) {
     run(c, limit);
 }
 
-// Both in turns of `quantum` cycles, until `first` has come to `limit`, a register asks for an end (its limit is then
-// behind), or something happens to one of them.
+// Both in turns of `quantum` cycles, until `first` has come to `limit`, or something happens to one of them.
 void mica_run_both(core_t *first, core_t *second, int64_t limit, int64_t quantum) {
     int64_t lead = second->cycles - first->cycles;
     first->why = second->why = GOES_ON;
@@ -217,12 +217,12 @@ void mica_run_both(core_t *first, core_t *second, int64_t limit, int64_t quantum
     while (first->cycles < limit) {
         int64_t to = first->cycles + quantum < limit ? first->cycles + quantum : limit;
         run(first, to);
-        if (ended(first) || first->limit < to) {
+        if (ended(first, to)) {
             return;
         }
         int64_t end = first->cycles + lead;
         run(second, end);
-        if (ended(second) || second->limit < end) {
+        if (ended(second, end)) {
             return;
         }
     }
