@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from targets import ALL, PICO, PICO2
 
 from mica.boards import load_board
 from mica.link.board import Link
 from mica.link.targets import open_board
 from mica.toolchain.build import BuildResult, build
-from targets import ALL, PICO, PICO2
 
 ROOT = Path(__file__).resolve().parent.parent
 os.environ.setdefault("MICA_CACHE", str(ROOT / ".cache"))

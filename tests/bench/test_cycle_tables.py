@@ -73,7 +73,9 @@ def tables(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
     made = tmp_path_factory.mktemp("cycles") / "tables.so"
     shared = cycle_tables.SHARED
     sources = [cycle_tables.PLUGIN / "hazard3.c", shared / "cortex_m4.c", shared / "count.c"]
-    subprocess.run(["gcc", *cycle_tables.FLAGS, f"-I{shared}", "-fvisibility=default", "-o", made, *sources], check=True)
+    subprocess.run(
+        ["gcc", *cycle_tables.FLAGS, f"-I{shared}", "-fvisibility=default", "-o", made, *sources], check=True
+    )
     return ctypes.CDLL(str(made))
 
 

@@ -312,7 +312,9 @@ def test_image_of_another_kind(tmp_path: Path, name: str) -> None:
 
 def test_empty_flash(firmware: Firmware, tmp_path: Path, name: str) -> None:
     image = bytearray(firmware(name).image.read_bytes())
-    for at in range(32, 16 * 512, 512):  # RP2040: in the second stage, whose checksum is wrong; RP2350: the mark of an image
+    for at in range(
+        32, 16 * 512, 512
+    ):  # RP2040: in the second stage, whose checksum is wrong; RP2350: the mark of an image
         image[at + 8] ^= 1
         image[at : at + 256] = bytes(image[at : at + 256]).replace(b"\xd3\xde\xff\xff", bytes(4))
     path = tmp_path / "x.uf2"

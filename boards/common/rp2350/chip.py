@@ -14,7 +14,7 @@ from typing import NoReturn
 import rom
 from blocks import Block, Clocks, Fixed, Pll, Powman, Timer, Watchdog, plain_blocks
 from clock import Clock
-from core import R, Core, Stopped, Surroundings, arm
+from core import Core, R, Stopped, Surroundings, arm
 from native import Memory, Native
 from sio import Sio
 from usb import BUFFER_CONTROL, BUFFER_CONTROL_END, WRITTEN_TO_CLEAR, Usb

@@ -27,14 +27,14 @@ def install(progress: Progress = quiet) -> Path:
     if importlib.util.find_spec("unicorn") is None:
         raise MicaError("the package unicorn is missing, which emulates a Pico 2", todo='pip install "mica[emulators]"')
     files = sorted((data_dir("boards") / "common" / MACHINE).glob("*.[ch]"))
-    compiler = shlex.split(os.environ.get("CC") or sysconfig.get_config_var("CC") or "gcc")
+    compiler: list[str | Path] = [*shlex.split(os.environ.get("CC") or sysconfig.get_config_var("CC") or "gcc")]
     digest = hashlib.sha256(repr((_FLAGS, compiler)).encode() + b"".join(path.read_bytes() for path in files))
     made = cache_dir() / "emulators" / f"{MACHINE}-{digest.hexdigest()[:12]}.so"
     if not made.exists():
         with locked("emulators", progress):
             made.parent.mkdir(exist_ok=True)
             half = made.with_suffix(".half")
-            command = [need_program(compiler[0], "gcc"), *compiler[1:], *_FLAGS, "-o", half]
+            command = [need_program(str(compiler[0]), "gcc"), *compiler[1:], *_FLAGS, "-o", half]
             sources = [path for path in files if path.suffix == ".c"]
             run_logged([*command, *sources], "building the Pico 2's emulator", made.with_suffix(".log"))
             half.replace(made)
