@@ -320,6 +320,8 @@ class Core:
             self.latched |= 1 << FIRST_IRQ + (value & 0x1FF)
         elif o in (0xE010, 0xE014, 0xE018):
             self._set_tick(o, value)
+        elif o == 0xED94 and value & 1:
+            self.stop("the memory protection unit (0xe000ed94) is not modelled")
         else:
             self.registers[self._known(o)] = value
         self.look()
@@ -337,7 +339,7 @@ class Core:
     def _known(self, o: int) -> int:
         """Registers that keep what is written, with no effect here: of debugging, of the MPU while it is off, of security."""
         plain = o < 0x3000 or 0xED0C <= o < 0xEE00 or 0xEF34 <= o < 0xEF40 or o in (0xE008, 0xE00C, 0xE01C) or 0x80000 <= o < 0x80200
-        if not plain or (o == 0xED94 and self.registers.get(o, 0) & 1):
+        if not plain:
             self.stop(f"the core's register {0xE0000000 + o:#x} is not modelled")
         return o
 
