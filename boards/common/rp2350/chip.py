@@ -12,9 +12,9 @@ from collections.abc import Callable
 from typing import NoReturn
 
 import rom
-from blocks import Block, Clocks, Fixed, Pll, Powman, Timer, Watchdog, plain_blocks
+from blocks import Block, Clocks, Pll, Powman, Timer, Watchdog, plain_blocks
 from clock import Clock
-from core import Core, R, Stopped, Surroundings, arm
+from core import Core, R, Stopped, arm
 from native import Memory, Native
 from sio import Sio
 from usb import BUFFER_CONTROL, BUFFER_CONTROL_END, WRITTEN_TO_CLEAR, Usb
@@ -81,7 +81,7 @@ class BootRam(Block):
         return super().write(o, value) or 0x800 <= o < 0x82C
 
 
-class Chip(Surroundings):
+class Chip:
     """`flash` is the file's content, `received` gets what the board says over USB."""
 
     def __init__(self, library: str, flash: mmap.mmap, received: Callable[[bytes], None]) -> None:
@@ -160,7 +160,7 @@ class Chip(Surroundings):
         assert core is not None
         return core
 
-    def guarded_read(self, function: Callable[[int, int], int]) -> Callable[[int, int], int]:  # type: ignore[override]
+    def guarded_read(self, function: Callable[[int, int], int]) -> Callable[[int, int], int]:
         def read(address: int, size: int) -> int:
             try:
                 return function(address, size)
@@ -170,7 +170,7 @@ class Chip(Surroundings):
 
         return read
 
-    def guarded_write(self, function: Callable[[int, int, int], None]) -> Callable[[int, int, int], None]:  # type: ignore[override]
+    def guarded_write(self, function: Callable[[int, int, int], None]) -> Callable[[int, int, int], None]:
         def write(address: int, size: int, value: int) -> None:
             try:
                 function(address, size, value)
@@ -448,4 +448,3 @@ NAMES = {
     0x50500000: "XIP_AUX",
     0x50600000: "HSTX_FIFO",
 }
-__all__ = ["Chip", "Fixed", "Stopped"]

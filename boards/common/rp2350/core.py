@@ -5,12 +5,14 @@ floating-point registers where the program uses them, written at once: lazy stac
 """
 
 import struct
-from collections.abc import Callable
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from doubles import Doubles
 from native import EXCEPTION, GOES_ON, SLEEPS_FOR_EVENT, Native, Processor
 from unicorn import arm_const as arm
+
+if TYPE_CHECKING:
+    from chip import Chip
 
 R = [getattr(arm, f"UC_ARM_REG_R{i}") for i in range(13)] + [arm.UC_ARM_REG_SP, arm.UC_ARM_REG_LR, arm.UC_ARM_REG_PC]
 FRAME = [*R[:4], R[12], R[14]]
@@ -34,7 +36,7 @@ UNDEFINED, SVC, BKPT, EXIT, NO_COPROCESSOR = 1, 2, 7, 8, 17
 class Core:
     """One core. `chip` gets its time from cycles, and is asked where an instruction is none of the core's."""
 
-    def __init__(self, native: Native, number: int, chip: "Surroundings") -> None:
+    def __init__(self, native: Native, number: int, chip: "Chip") -> None:
         self.number, self.chip = number, chip
         self.processor = Processor(native, number)
         self.uc = self.processor.uc
@@ -350,29 +352,3 @@ class Stopped(Exception):
     def __init__(self, kind: str, message: str) -> None:
         super().__init__(message)
         self.kind = kind
-
-
-class Surroundings:
-    """A core's view of its chip."""
-
-    guarded_read: Callable[[Callable[[int, int], int]], Callable[[int, int], int]]
-    guarded_write: Callable[[Callable[[int, int, int], None]], Callable[[int, int, int], None]]
-
-    def bytes_at(self, address: int, size: int) -> bytes:
-        raise NotImplementedError
-
-    def end_turn(self, core: Core) -> None:
-        """Something has happened: look at this core before it goes on."""
-        raise NotImplementedError
-
-    def breakpoint(self, core: Core, code: int) -> None:
-        raise NotImplementedError
-
-    def coprocessor(self, core: Core, first: int, second: int) -> None:
-        raise NotImplementedError
-
-    def systick_changed(self, core: Core) -> None:
-        raise NotImplementedError
-
-    def ask_for_reset(self) -> None:
-        raise NotImplementedError

@@ -160,7 +160,7 @@ class Processor:
         memory: ctypes.Array[ctypes.c_char] | None = None,
         told: tuple[int, int] = (0, 0),
     ) -> None:
-        """Answer `size` bytes at `base` by read and write; with `memory` they are it, and `write` hears of those in `told`."""
+        """Answer `size` bytes at `base` by read and write; with `memory` they are it, and `write` is called for those in `told`."""
         at = ctypes.addressof(memory) if memory is not None else None
         state = ctypes.addressof(self.state)
         r = _Registers(state, base, _READ(read), _WRITE(write), at, *told, has_number)

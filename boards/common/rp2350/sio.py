@@ -22,7 +22,7 @@ class Sio:
         self.locks = 0
         self.bells = [0, 0]
         self.out = self.enable = 0  # a bit for each pin
-        self.inputs = 0  # what the world puts on them
+        self.inputs = 0  # from outside
         self.interpolators: tuple[dict[int, int], dict[int, int]] = ({}, {})
 
     # --- the FIFO
@@ -109,7 +109,7 @@ class Sio:
     # --- pins
 
     def levels(self) -> int:
-        """What pins read: their own output, else what the world puts there."""
+        """Return the pins as they read: their own output, else the input from outside."""
         return self.out & self.enable | self.inputs & ~self.enable
 
     def change_pins(self, enable: bool, how: int, high: int, word: int) -> None:

@@ -1,4 +1,4 @@
-"""What the virtual Pico 2 needs: PyPI's `unicorn`, which the user installs, and a small library that is compiled here once.
+"""The parts of the virtual Pico 2: PyPI's `unicorn`, which the user installs, and a small library that is compiled here once.
 
     python run.py LIBRARY FLASH PORT <- TCP: the board's USB serial port; stdin and stdout as the RP2040's (virtual_pico.py)
 
