@@ -26,11 +26,12 @@ while chip.stopped is None:
 count = struct.unpack_from("<I", chip.ram, 0x1000)[0]
 print(chip.stopped)
 print(*struct.unpack_from(f"<{count}I", chip.ram, 0x1004))
+print(chip.first.state.instructions, chip.first.state.cycles)
 """
 
 
 def run(source: Path, folder: Path) -> list[str]:
-    """What a program says, which runs from the start of flash until it stops itself."""
+    """Run a program from the start of flash until it stops itself; return why, its words, and its counts."""
     elf, flash = folder / "a.elf", folder / "flash.bin"
     layout = ("-Wl,--section-start=.vectors=0x10000000", "-Wl,-Ttext=0x10000200", "-Wl,-e,reset")
     subprocess.run(["arm-none-eabi-gcc", *FLAGS, "-Wall", "-Wextra", *layout, source, "-o", elf], check=True)
@@ -42,7 +43,7 @@ def run(source: Path, folder: Path) -> list[str]:
 
 
 def test_exceptions_nest_by_priority(tmp_path: Path) -> None:
-    why, order = run(HERE / "exceptions.c", tmp_path)
+    why, order, _ = run(HERE / "exceptions.c", tmp_path)
     assert "core 0: the firmware has stopped itself (bkpt 1)" in why
     # 46 is interrupted by 47, PendSV comes last, and s15 outlives all three; then PRIMASK; then BASEPRI; then five ticks.
     nested = [46, 47, 146, 14]
@@ -62,10 +63,28 @@ def test_exceptions_nest_by_priority(tmp_path: Path) -> None:
     ],
 )
 def test_what_is_not_modelled_stops_with_its_name(code: str, said: str, tmp_path: Path) -> None:
+    assert said in run(with_code(code, tmp_path), tmp_path)[0]
+
+
+def with_code(code: str, folder: Path) -> Path:
+    """exceptions.c with more in it, and an end behind that."""
     text = (HERE / "exceptions.c").read_text(encoding="utf-8")
-    source = tmp_path / "a.c"
-    source.write_text(text.replace("float kept = 1.5f;", f"float kept = 1.5f;\n    {code}"), encoding="utf-8")
-    assert said in run(source, tmp_path)[0]
+    source = folder / "a.c"
+    more = f'float kept = 1.5f;\n    {code}\n    __asm volatile ("bkpt 2");'
+    source.write_text(text.replace("float kept = 1.5f;", more), encoding="utf-8")
+    return source
+
+
+def test_counts(tmp_path: Path) -> None:
+    """Instructions to the unit, and cycles as the table has them: a loop of 7 instructions, a load and a store among them."""
+    loop = "1: ldr r1, [r2]\\n adds r1, #1\\n str r1, [r2]\\n smlad r3, r1, r1, r3\\n udiv r1, r1, r3\\n subs r0, #1\\n bne 1b"
+    counts = []
+    for turns in (100, 250):
+        code = f'__asm volatile ("movs r0, #{turns}\\n mov r2, sp\\n movs r3, #1\\n {loop}" : : : "r0", "r1", "r2", "r3", "memory");'
+        counts.append([int(n) for n in run(with_code(code, tmp_path), tmp_path)[2].split()])
+    (few, few_cycles), (many, many_cycles) = counts
+    assert many - few == 150 * 7
+    assert many_cycles - few_cycles == 150 * (2 + 1 + 1 + 1 + 12 + 1 + 1 + 2)  # a branch taken costs 2 more
 
 
 def test_without_unicorn(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -419,7 +419,7 @@ class Chip:
                 for core in awake:
                     core.after_turn()
         except Stopped as stopped:
-            self.stopped = stopped
+            self.stopped = self.stopped or stopped
         return False
 
     def _alone(self, second: Core, cycles: int) -> int:
