@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from targets import ALL, PICO, PICO2
 
 from mica.boards import load_board
 from mica.link.board import Link
@@ -130,7 +131,23 @@ def pico_board(pico_board_of_session: Link) -> Link:
     return pico_board_of_session
 
 
-@pytest.fixture(params=["unix_board", "qemu_board", "pico_board"], ids=["UNIX", "MPS2_AN385", "RPI_PICO@emu"])
+@pytest.fixture(scope="session")
+def pico2_board_of_session() -> Iterator[Link]:
+    with open_board(PICO2, rom_files={"there.txt": b"is"}) as board:
+        yield board
+
+
+@pytest.fixture
+def pico2_board(pico2_board_of_session: Link) -> Link:
+    """The virtual Pico 2, with an empty heap."""
+    pico2_board_of_session.soft_reset()
+    return pico2_board_of_session
+
+
+KINDS = {"unix_board": "UNIX", "qemu_board": "MPS2_AN385", "pico_board": PICO} | ({"pico2_board": PICO2} if ALL else {})
+
+
+@pytest.fixture(params=KINDS, ids=KINDS.values())
 def board(request: pytest.FixtureRequest) -> Link:
     """Each kind of board that this computer can run, in turn."""
     return request.getfixturevalue(request.param)

@@ -12,6 +12,8 @@ from mica.boards import all_boards
 ALL = bool(os.environ.get("MICA_TEST_ALL"))  # scripts/test --all sets it
 nightly = pytest.mark.skipif(not ALL, reason="runs in scripts/test --all only (MICA_TEST_ALL=1)")
 PICO = "RPI_PICO@emu"
+PICO2 = "RPI_PICO2@emu"
+VIRTUAL = [PICO, PICO2] if ALL else [PICO]  # with their own flash, resets and counters
 DEEP = ["UNIX", "MPS2_AN385"]
 # GCC for Arm, RISC-V and Xtensa; this computer's and the Pico's are in EVERY. tests/bench/test_isa.py runs the kernels of
 # every instruction set, those of the other boards too.
@@ -22,14 +24,13 @@ QEMU = [
 ]
 # Only a board's timer, UART and addresses decide what these tests see: two boards have the MPS2_AN385's, with another core.
 OWN_FILES = [name for name in QEMU if name not in ("MPS2_AN386", "MPS2_AN500")]
-EVERY = ["UNIX", *QEMU, PICO]
+EVERY = ["UNIX", *QEMU, *VIRTUAL]
 # Real boards that differ from another of these in pins and the sizes of flash: built alone, or run a model alone.
 ONLY_BYTES = ["SEEED_XIAO_RP2040@emu"] if ALL else []
 ONLY_BUILT = [
     "ADAFRUIT_FEATHER_RP2040",
     "ARDUINO_NANO_RP2040_CONNECT",
     "PIMORONI_PICO_PLUS2",
-    "RPI_PICO2",
     "SEEED_XIAO_RP2350",
 ]
 BUILT = [*EVERY, *ONLY_BYTES, *ONLY_BUILT] if ALL else EVERY

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from targets import ALSO_ON_NEWEST, EVERY, ONLY_BYTES, OWN_FILES, QEMU
+from targets import ALSO_ON_NEWEST, EVERY, ONLY_BYTES, OWN_FILES, PICO2, QEMU
 
 import mica
 from mica.boards import load_board
@@ -36,7 +36,7 @@ def digits_bytes() -> bytes:
 
 
 @pytest.mark.matrix("boots", "equal bytes")
-@pytest.mark.parametrize("target", [*EVERY, *ONLY_BYTES])
+@pytest.mark.parametrize("target", dict.fromkeys([*EVERY, PICO2, *ONLY_BYTES]))
 def test_digits_layer_by_layer(digits_bytes: bytes, target: str) -> None:
     check_digits(digits_bytes, target)
 

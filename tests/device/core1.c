@@ -1,4 +1,4 @@
-// What runs on core 1 of a virtual Pico in test_second_core.py: it answers each word that core 0 sends through the FIFO. It runs
+// What runs on core 1 of a virtual Pico or Pico 2 in test_second_core.py: it answers each word that core 0 sends through the FIFO. It runs
 // wherever it lies; the test makes a table of vectors for it.
 #include <stdint.h>
 
@@ -61,7 +61,7 @@ static uint32_t execute(uint32_t word) {
             SYST_CSR = 0;
             return counters()[1];
         case 6: // from now on the FIFO interrupts
-            NVIC_ISER = 1u << 16;
+            NVIC_ISER = 1u << FIFO_IRQ;
             return VTOR;
         default:
             return 0xbad;

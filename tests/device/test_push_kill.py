@@ -19,6 +19,7 @@ from pathlib import Path
 
 import pushed_models
 import pytest
+from targets import PICO, PICO2
 
 from mica.boards import load_board
 from mica.errors import MicaError
@@ -28,7 +29,6 @@ from mica.link.serial_board import SerialBoard
 from mica.link.virtual_pico import VirtualPico
 from mica.toolchain.build import BuildResult
 
-NAME = "RPI_PICO"
 KILLS = int(os.environ.get("MICA_KILLS", "8"))
 SIDE = pushed_models.good(1000)
 PHASES = ("begin", "blocks", "send", "check", "commit", "trial", "boot", "done")
@@ -37,7 +37,8 @@ PHASES = ("begin", "blocks", "send", "check", "commit", "trial", "boot", "done")
 class Pico:
     """The flash, and the emulators that run on it one after the other."""
 
-    def __init__(self, image: Path, flash: Path) -> None:
+    def __init__(self, name: str, image: Path, flash: Path) -> None:
+        self.name = name
         self.image = image
         self.flash = flash
         self.running: VirtualPico | None = None
@@ -58,7 +59,7 @@ class Pico:
             timer = threading.Thread(target=kill)
             timer.start()
         try:
-            pico.__init__(load_board(NAME), self.image, flash=self.flash)  # type: ignore[misc]
+            pico.__init__(load_board(self.name), self.image, flash=self.flash)  # type: ignore[misc]
         except MicaError:
             assert timer is not None
             timer.join()
@@ -91,9 +92,12 @@ class Pico:
         return found[0], found[1]
 
 
-@pytest.fixture(scope="module")
-def pico(firmware: Callable[[str], BuildResult], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pico]:
-    made = Pico(firmware(NAME).image, tmp_path_factory.mktemp("kill") / "flash.bin")
+@pytest.fixture(scope="module", params=[PICO, PICO2])
+def pico(
+    request: pytest.FixtureRequest, firmware: Callable[[str], BuildResult], tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Pico]:
+    name = request.param.removesuffix("@emu")
+    made = Pico(name, firmware(name).image, tmp_path_factory.mktemp("kill") / "flash.bin")
     made.start()
     with made.board() as board:
         done = push.push(board, {"net.mica": pushed_models.good(0), "side.mica": SIDE}, say=lambda message: None)

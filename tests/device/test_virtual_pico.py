@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from targets import PICO, PICO2, VIRTUAL
 
 from mica.boards import load_board
 from mica.errors import MicaError
@@ -22,23 +23,33 @@ from mica.link.answers import require_mica
 from mica.link.board import BoardError, Link
 from mica.link.serial_board import SerialBoard
 from mica.link.targets import open_board
-from mica.link.virtual_pico import CYCLES_ON_BOARD, FLASH_BASE, FLASH_BYTES, VirtualPico
+from mica.link.virtual_pico import CYCLES_ON_BOARD, FLASH_BASE, VirtualPico
 from mica.toolchain.build import BuildResult
 
-NAME = "RPI_PICO"
+MACHINES = {PICO: "Raspberry Pi Pico with RP2040", PICO2: "Raspberry Pi Pico2 with RP2350"}
 Firmware = Callable[[str], BuildResult]
 
 
+@pytest.fixture(scope="module", params=VIRTUAL)
+def target(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
 @pytest.fixture(scope="module")
-def flash(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def name(target: str) -> str:
+    return target.removesuffix("@emu")
+
+
+@pytest.fixture(scope="module")
+def flash(target: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A flash file that this module's emulators use in turn."""
     return tmp_path_factory.mktemp("pico") / "flash.bin"
 
 
 @pytest.fixture(scope="module")
-def pico(firmware: Firmware, flash: Path) -> Iterator[VirtualPico]:
+def pico(firmware: Firmware, flash: Path, name: str) -> Iterator[VirtualPico]:
     """One emulator for all tests that do not end it."""
-    with VirtualPico(load_board(NAME), firmware(NAME).image, flash=flash) as running:
+    with VirtualPico(load_board(name), firmware(name).image, flash=flash) as running:
         yield running
 
 
@@ -49,13 +60,12 @@ def mpremote(port: str, *arguments: str) -> str:
     return result.stdout
 
 
-@pytest.mark.parametrize("target", [f"{NAME}@emu"])
 def test_mpremote(pico: VirtualPico, tmp_path: Path, target: str) -> None:
     local = tmp_path / "data.bin"
     local.write_bytes(bytes(range(256)) * 20)
     script = tmp_path / "script.py"
     script.write_text("import sys\nprint('ran on', sys.platform, sys.implementation._machine)\n", encoding="utf-8")
-    assert mpremote(pico.port, "run", str(script)).strip() == "ran on rp2 Raspberry Pi Pico with RP2040"
+    assert mpremote(pico.port, "run", str(script)).strip() == f"ran on rp2 {MACHINES[target]}"
     mpremote(pico.port, "cp", str(local), ":data.bin")
     # Each command soft-resets the board first; the file is still there.
     assert "5120 data.bin" in mpremote(pico.port, "ls")
@@ -68,16 +78,16 @@ def test_mpremote(pico: VirtualPico, tmp_path: Path, target: str) -> None:
     assert mpremote(pico.port, "soft-reset", "exec", "print(6 * 7)").strip().endswith("42")
 
 
-def test_mpremote_romfs(pico: VirtualPico, tmp_path: Path) -> None:
+def test_mpremote_romfs(pico: VirtualPico, tmp_path: Path, name: str) -> None:
     folder = tmp_path / "rom"
     folder.mkdir()
     (folder / "hello.txt").write_bytes(b"in place" * 1000)
     mpremote(pico.port, "romfs", "--no-mpy", "deploy", str(folder))
-    window = load_board(NAME).romfs
+    window = load_board(name).romfs
     assert window and f"has size {window.size} bytes" in mpremote(pico.port, "romfs", "query")
     code = "import uctypes\nm = memoryview(open('/rom/hello.txt', 'rb'))\nprint(len(m), uctypes.addressof(m))"
     size, address = mpremote(pico.port, "exec", code).split()
-    facts = load_board(NAME)
+    facts = load_board(name)
     assert facts.romfs
     assert int(size) == 8000
     assert facts.romfs.base <= int(address) < facts.romfs.base + facts.romfs.size
@@ -149,7 +159,7 @@ print([f() for i in range(5)])
     assert min(counts) > 20000
 
 
-def test_speed_is_told(pico: VirtualPico, capsys: pytest.CaptureFixture[str]) -> None:
+def test_speed_is_told(pico: VirtualPico, capsys: pytest.CaptureFixture[str], name: str) -> None:
     """Printed, not asserted: how fast a computer is, no test can know."""
     with SerialBoard(pico.port) as board:
         start = pico.cycles()
@@ -157,7 +167,7 @@ def test_speed_is_told(pico: VirtualPico, capsys: pytest.CaptureFixture[str]) ->
         end = pico.cycles()
     speed = (end.executed - start.executed) / (end.busy_seconds - start.busy_seconds)
     with capsys.disabled():
-        print(f"\n{NAME}@emu: {speed / 1e6:.0f} million cycles a second")
+        print(f"\n{name}@emu: {speed / 1e6:.0f} million cycles a second")
     assert speed > 0
 
 
@@ -193,33 +203,33 @@ def test_hard_reset(pico: VirtualPico) -> None:
         assert board.exec("print(open('kept.txt').read(), 'x' in globals())") == b"still here False\n"
 
 
-def test_flash_file_outlives_the_emulator(firmware: Firmware, tmp_path: Path) -> None:
+def test_flash_file_outlives_the_emulator(firmware: Firmware, tmp_path: Path, name: str) -> None:
     flash = tmp_path / "flash.bin"
-    facts, image = load_board(NAME), firmware(NAME).image
+    facts, image = load_board(name), firmware(name).image
     with VirtualPico(facts, image, flash=flash) as pico, SerialBoard(pico.port) as board:
         board.exec("with open('a.txt', 'w') as f: f.write('written')")
-        with pytest.raises(MicaError, match="another virtual RPI_PICO runs with this flash"):
+        with pytest.raises(MicaError, match=f"another virtual {name} runs with this flash"):
             VirtualPico(facts, image, flash=flash).close()
-    assert flash.stat().st_size == FLASH_BYTES
+    assert flash.stat().st_size == facts.flash
     with VirtualPico(facts, image, flash=flash) as pico, SerialBoard(pico.port) as board:
         assert board.exec("print(open('a.txt').read())") == b"written\n"
 
 
-def test_an_image_of_its_romfs_is_put_into_flash(firmware: Firmware, tmp_path: Path) -> None:
-    facts, flash = load_board(NAME), tmp_path / "flash.bin"
+def test_an_image_of_its_romfs_is_put_into_flash(firmware: Firmware, tmp_path: Path, name: str) -> None:
+    facts, flash = load_board(name), tmp_path / "flash.bin"
     assert facts.romfs
     with (
-        VirtualPico(facts, firmware(NAME).image, flash=flash, rom=b"in flash") as pico,
+        VirtualPico(facts, firmware(name).image, flash=flash, rom=b"in flash") as pico,
         SerialBoard(pico.port) as board,
     ):
         code = f"import uctypes; print(bytes(uctypes.bytearray_at({facts.romfs.base}, 8)))"
         assert board.exec(code) == b"b'in flash'\n"
 
 
-def test_an_image_that_does_not_lie_in_flash(tmp_path: Path) -> None:
-    facts, image = load_board(NAME), tmp_path / "outside.uf2"
+def test_an_image_that_does_not_lie_in_flash(tmp_path: Path, name: str) -> None:
+    facts, image = load_board(name), tmp_path / "outside.uf2"
     assert facts.uf2
-    image.write_bytes(uf2.build([(FLASH_BASE + FLASH_BYTES, b"x")], facts.uf2.family))
+    image.write_bytes(uf2.build([(FLASH_BASE + facts.flash, b"x")], facts.uf2.family))
     with pytest.raises(MicaError, match="lie outside of flash"):
         VirtualPico(facts, image, flash=tmp_path / "flash.bin").close()
 
@@ -237,27 +247,27 @@ def gone(pid: int, seconds: float = 5) -> bool:
 
 
 @pytest.mark.parametrize("end", ["sys.exit(0)", "os.kill(os.getpid(), 9)"])
-def test_no_emulator_stays_behind(firmware: Firmware, flash: Path, tmp_path: Path, end: str) -> None:
+def test_no_emulator_stays_behind(firmware: Firmware, flash: Path, tmp_path: Path, end: str, name: str) -> None:
     code = (
         "import os, sys\nfrom mica.link.virtual_pico import VirtualPico\nfrom mica.boards import load_board\n"
         "from pathlib import Path\n"
-        f"e = VirtualPico(load_board({NAME!r}), Path({str(firmware(NAME).image)!r}), "
+        f"e = VirtualPico(load_board({name!r}), Path({str(firmware(name).image)!r}), "
         f"flash=Path({str(tmp_path / 'f.bin')!r}))\nprint(e.pid, flush=True)\n{end}"
     )
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert gone(int(result.stdout)), "node still runs"
 
 
-def test_it_ends_with_its_standard_input(firmware: Firmware, tmp_path: Path) -> None:
-    with VirtualPico(load_board(NAME), firmware(NAME).image, flash=tmp_path / "f.bin") as pico:
+def test_it_ends_with_its_standard_input(firmware: Firmware, tmp_path: Path, name: str) -> None:
+    with VirtualPico(load_board(name), firmware(name).image, flash=tmp_path / "f.bin") as pico:
         assert pico._process.stdin is not None
         pico._process.stdin.close()
         assert gone(pico.pid)
 
 
-def test_ctrl_c_ends_a_held_port(firmware: Firmware, tmp_path: Path) -> None:
-    firmware(NAME)
-    command = [sys.executable, "-m", "mica", "emu", NAME]
+def test_ctrl_c_ends_a_held_port(firmware: Firmware, tmp_path: Path, name: str) -> None:
+    firmware(name)
+    command = [sys.executable, "-m", "mica", "emu", name]
     env = {**os.environ, "MICA_FLASH": str(tmp_path / "f.bin")}
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=env)
     try:
@@ -273,9 +283,9 @@ def test_ctrl_c_ends_a_held_port(firmware: Firmware, tmp_path: Path) -> None:
         SerialBoard(port).close()
 
 
-def test_the_board_crashes() -> None:
-    """An unaligned word, which a Cortex-M0+ does not read."""
-    with open_board(f"{NAME}@emu", rom_files={"no.txt": b"flash that is not kept"}) as board:
+def test_the_board_crashes(name: str) -> None:
+    """An unaligned word, which a Cortex-M0+ does not read; on a Cortex-M33 an address at which nothing is."""
+    with open_board(f"{name}@emu", rom_files={"no.txt": b"flash that is not kept"}) as board:
         with pytest.raises(BoardError):
             board.exec(
                 "import uctypes\nuctypes.struct(0x2000001, {'a': uctypes.UINT32 | 0}, uctypes.NATIVE).a", timeout=3
@@ -287,49 +297,53 @@ def test_the_board_crashes() -> None:
 # --- what can be wrong ----------------------------------------------------------------------------------
 
 
-def test_no_such_image(tmp_path: Path) -> None:
+def test_no_such_image(tmp_path: Path, name: str) -> None:
     with pytest.raises(MicaError, match=r"none\.uf2 is not there"):
-        VirtualPico(load_board(NAME), tmp_path / "none.uf2", flash=tmp_path / "f.bin").close()
+        VirtualPico(load_board(name), tmp_path / "none.uf2", flash=tmp_path / "f.bin").close()
 
 
-def test_image_of_another_kind(tmp_path: Path) -> None:
+def test_image_of_another_kind(tmp_path: Path, name: str) -> None:
     path = tmp_path / "x.uf2"
     path.write_bytes(b"no UF2" * 100)
     with pytest.raises(MicaError, match="not a UF2 file"):
-        VirtualPico(load_board(NAME), path, flash=tmp_path / "f.bin").close()
+        VirtualPico(load_board(name), path, flash=tmp_path / "f.bin").close()
 
 
-def test_empty_flash(firmware: Firmware, tmp_path: Path) -> None:
-    image = bytearray(firmware(NAME).image.read_bytes())
-    image[32 + 8] ^= 1  # in the second stage: its checksum is wrong
+def test_empty_flash(firmware: Firmware, tmp_path: Path, name: str) -> None:
+    image = bytearray(firmware(name).image.read_bytes())
+    for at in range(
+        32, 16 * 512, 512
+    ):  # RP2040: in the second stage, whose checksum is wrong; RP2350: the mark of an image
+        image[at + 8] ^= 1
+        image[at : at + 256] = bytes(image[at : at + 256]).replace(b"\xd3\xde\xff\xff", bytes(4))
     path = tmp_path / "x.uf2"
     path.write_bytes(image)
     with pytest.raises(MicaError, match="there is no firmware in its flash"):
-        VirtualPico(load_board(NAME), path, flash=tmp_path / "f.bin").close()
+        VirtualPico(load_board(name), path, flash=tmp_path / "f.bin").close()
 
 
-def test_port_taken(firmware: Firmware, tmp_path: Path) -> None:
+def test_port_taken(firmware: Firmware, tmp_path: Path, name: str) -> None:
     with socket.socket() as other:
         other.bind(("127.0.0.1", 0))
         other.listen()
         number = other.getsockname()[1]
         with pytest.raises(MicaError, match=f"port {number} is taken by another program"):
-            VirtualPico(load_board(NAME), firmware(NAME).image, flash=tmp_path / "f.bin", tcp=number).close()
+            VirtualPico(load_board(name), firmware(name).image, flash=tmp_path / "f.bin", tcp=number).close()
 
 
-def test_flash_file_of_another_size(firmware: Firmware, tmp_path: Path) -> None:
+def test_flash_file_of_another_size(firmware: Firmware, tmp_path: Path, name: str) -> None:
     (tmp_path / "f.bin").write_bytes(b"123")
     with pytest.raises(MicaError, match="has 3 bytes"):
-        VirtualPico(load_board(NAME), firmware(NAME).image, flash=tmp_path / "f.bin").close()
+        VirtualPico(load_board(name), firmware(name).image, flash=tmp_path / "f.bin").close()
     with pytest.raises(MicaError, match="cannot be used as flash"):
-        VirtualPico(load_board(NAME), firmware(NAME).image, flash=tmp_path).close()
+        VirtualPico(load_board(name), firmware(name).image, flash=tmp_path).close()
 
 
 def test_node_missing(firmware: Firmware, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    image = firmware(NAME).image
+    image = firmware("RPI_PICO").image
     monkeypatch.setenv("PATH", "")
     with pytest.raises(MicaError, match="node is not installed; on Debian and Ubuntu: sudo apt install nodejs"):
-        VirtualPico(load_board(NAME), image, flash=tmp_path / "f.bin").close()
+        VirtualPico(load_board("RPI_PICO"), image, flash=tmp_path / "f.bin").close()
 
 
 def test_npm_missing_and_npm_failing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -384,30 +398,30 @@ def mica(*arguments: str, **env: str) -> "subprocess.CompletedProcess[str]":
     return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False, env={**os.environ, **env})
 
 
-def test_mistakes_on_the_command_line(firmware: Firmware, tmp_path: Path) -> None:
-    firmware(NAME)
+def test_mistakes_on_the_command_line(firmware: Firmware, tmp_path: Path, name: str) -> None:
+    firmware(name)
     (tmp_path / "short.bin").write_bytes(b"123")
-    result = mica("emu", NAME, MICA_FLASH=str(tmp_path / "short.bin"))
+    result = mica("emu", name, MICA_FLASH=str(tmp_path / "short.bin"))
     assert (result.returncode, result.stdout) == (1, "")
     assert result.stderr == (
-        f"mica: error: {tmp_path}/short.bin: has 3 bytes, a RPI_PICO's flash has 2097152; remove it to begin again\n"
+        f"mica: error: {tmp_path}/short.bin: has 3 bytes, a {name}'s flash has {load_board(name).flash}; remove it to begin again\n"
     )
     with socket.socket() as other:
         other.bind(("127.0.0.1", 0))
         other.listen()
         number = str(other.getsockname()[1])
-        result = mica("emu", f"{NAME}@emu", "--socket", number, MICA_FLASH=str(tmp_path / "f.bin"))
+        result = mica("emu", f"{name}@emu", "--socket", number, MICA_FLASH=str(tmp_path / "f.bin"))
     assert (result.returncode, result.stderr) == (
         1,
-        f"mica: error: {NAME}@emu: port {number} is taken by another program\n",
+        f"mica: error: {name}@emu: port {number} is taken by another program\n",
     )
 
 
-def test_build_tells_the_free_heap(firmware: Firmware) -> None:
-    firmware(NAME)
-    result = mica("build", "--board", NAME, "--json")
+def test_build_tells_the_free_heap(firmware: Firmware, name: str) -> None:
+    firmware(name)
+    result = mica("build", "--board", name, "--json")
     assert result.returncode == 0, result.stderr
     facts = json.loads(result.stdout)
-    assert 150_000 < facts["free_heap"] < load_board(NAME).ram - facts["data"] - facts["bss"]
+    assert 150_000 < facts["free_heap"] < load_board(name).ram - facts["data"] - facts["bss"]
     assert facts["micropython"] == "1.25.0"
     assert facts["compiler"].startswith("arm-none-eabi-gcc")

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 
 import pushed_models
 import pytest
+from targets import VIRTUAL
 
 from mica.boards import load_board
 from mica.errors import MicaError
@@ -16,7 +17,6 @@ from mica.link.serial_board import SerialBoard
 from mica.link.virtual_pico import VirtualPico
 from mica.toolchain.build import BuildResult
 
-NAME = "RPI_PICO"
 SETUP = f"""
 import binascii, machine, mica, time
 x = mica.Quantised({pushed_models.INPUT!r})
@@ -44,10 +44,11 @@ s.predict([x])
 """
 
 
-@pytest.fixture(scope="module")
-def pico(firmware: Callable[[str], BuildResult]) -> Iterator[VirtualPico]:
+@pytest.fixture(scope="module", params=VIRTUAL)
+def pico(request: pytest.FixtureRequest, firmware: Callable[[str], BuildResult]) -> Iterator[VirtualPico]:
     """One that this module may reset; on the others a watchdog would run on."""
-    with VirtualPico(load_board(NAME), firmware(NAME).image) as running:
+    name = request.param.removesuffix("@emu")
+    with VirtualPico(load_board(name), firmware(name).image) as running:
         yield running
 
 

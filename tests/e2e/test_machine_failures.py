@@ -185,7 +185,7 @@ TABLE: dict[str, tuple[Row, int, Words]] = {
     ),
     "QEMU that ends at once": (qemu_that_ends, 1, ("QEMU did not start", "no memory left")),
     "QEMU that says nothing": (qemu_that_is_silent, 1, ("QEMU did not start", "it said: nothing")),
-    "emu of a real board": (lambda m: ["emu", "RPI_PICO2"], 2, ("RPI_PICO2 is a real board", BOARD)),
+    "emu of a real board": (lambda m: ["emu", "RPI_PICO2_W"], 2, ("RPI_PICO2_W is a real board", BOARD)),
     "emu of a board without a port": (lambda m: ["emu", "UNIX"], 2, ("UNIX has no port", "mica repl --on UNIX")),
     "emu of no board": (lambda m: ["emu", "NOPE"], 1, ("NOPE", BOARD)),
     "emu, ROMFS folder missing": (lambda m: ["emu", BOARD, "--rom", m.folder / "no"], 1, ("is not a folder",)),

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import collections
 
+import pytest
 import troubling
+from targets import PICO, PICO2
 
 SESSIONS, RUNS = 6, 84
 
 
-def test_500_runs() -> None:
+@pytest.mark.parametrize("target", [PICO, PICO2])
+def test_500_runs(target: str) -> None:
     """500 runs of the digits, while timers compute, collect, write files and start threads; sessions end in Ctrl-C or
     leave a thread running."""
     figures: collections.Counter[str] = collections.Counter()
-    with troubling.board_with_digits() as board:
+    with troubling.board_with_digits(target) as board:
         for seed in range(SESSIONS):
             figures.update(troubling.cores(board, seed, RUNS))
     assert figures["runs on two cores"] + figures["runs on one"] >= SESSIONS * RUNS

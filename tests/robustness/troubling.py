@@ -72,10 +72,10 @@ def one_round(name: str, seed: int) -> dict[str, int]:
         }
 
 
-def board_with_digits() -> Link:
-    """A virtual Pico for cores(), with its models in its /rom."""
+def board_with_digits(target: str = "RPI_PICO@emu") -> Link:
+    """A virtual Pico for cores(), or a Pico 2, with its models in its /rom."""
     digits = compile_file(ROOT / "host_tools" / "mica" / "demo" / "digits.onnx", plain=True).data
-    return open_board("RPI_PICO@emu", rom_files={"digits.mica": digits, "small.mica": codec.encode(small())})
+    return open_board(target, rom_files={"digits.mica": digits, "small.mica": codec.encode(small())})
 
 
 def cores(board: Link, seed: int, runs: int) -> dict[str, int]:

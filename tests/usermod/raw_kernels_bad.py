@@ -1,4 +1,4 @@
-# heap: 260000
+# heap: 460000
 # Odd arguments to the raw kernels: each raises, none writes outside its buffers, the board lives on.
 from array import array
 

@@ -31,6 +31,8 @@ SKIPS = {
     ("arena_threads", "MPS2_AN385"): "this MicroPython has no threads",
     ("gc_views", "RPI_PICO@emu"): "fills 215 KB of heap; a Pico has that much in all",
     ("raw_kernels_bad", "RPI_PICO@emu"): "wants several blocks of 70 KB",
+    ("gc_views", "RPI_PICO2@emu"): "fills 215 KB of heap twice",
+    ("raw_kernels_bad", "RPI_PICO2@emu"): "wants a block of 280 KB beside others",
 }
 
 FAILS = """

@@ -1,4 +1,4 @@
-"""The virtual Pico: the image for a real RPI_PICO, run by the RP2040 emulator rp2040js in Node.js.
+"""The virtual Pico: the image for a real RPI_PICO, run by the RP2040 emulator rp2040js in Node.js. A Pico 2's: rp2350.py.
 
     firmware.uf2 -> flash file -> node run.mjs BOOTROM FLASH PORT SENSORS <- TCP: the board's USB serial port
                                               stdin/stdout: questions, such as for the number of cycles; what sensors say
@@ -21,7 +21,7 @@ from typing import IO, NamedTuple
 from mica.boards import BoardSpec
 from mica.errors import MicaError
 from mica.images import uf2
-from mica.link import child
+from mica.link import child, rp2350
 from mica.link.qemu import Emulator, rom_window
 from mica.link.sensors import Sensors
 from mica.resources import data_dir
@@ -123,7 +123,7 @@ def default_flash(name: str) -> Path:
     return cache_dir() / "flash" / f"{name}.bin"
 
 
-def _open_flash(path: Path, name: str) -> IO[bytes]:
+def _open_flash(path: Path, name: str, bytes_of_it: int) -> IO[bytes]:
     """Open the flash file, erased when new, and lock it. The lock ends with the file object, or the process."""
     import fcntl
 
@@ -141,12 +141,12 @@ def _open_flash(path: Path, name: str) -> IO[bytes]:
         ) from None
     size = file.seek(0, os.SEEK_END)
     if size == 0:
-        file.write(b"\xff" * FLASH_BYTES)
+        file.write(b"\xff" * bytes_of_it)
         file.flush()
-    elif size != FLASH_BYTES:
+    elif size != bytes_of_it:
         file.close()
         raise MicaError(
-            f"{path}: has {size} bytes, a {name}'s flash has {FLASH_BYTES}", todo="remove it to begin again"
+            f"{path}: has {size} bytes, a {name}'s flash has {bytes_of_it}", todo="remove it to begin again"
         )
     return file
 
@@ -154,7 +154,7 @@ def _open_flash(path: Path, name: str) -> IO[bytes]:
 def _write_flash(file: IO[bytes], address: int, data: bytes, where: str) -> None:
     """Put data where the board will see it at `address`."""
     offset = address - FLASH_BASE
-    if offset < 0 or offset + len(data) > FLASH_BYTES:
+    if offset < 0 or offset + len(data) > file.seek(0, os.SEEK_END):
         raise MicaError(f"{where}: {len(data)} bytes at {address:#x} lie outside of flash")
     file.seek(offset)
     if file.read(len(data)) != data:
@@ -192,25 +192,25 @@ class VirtualPico(Emulator):
         self._notes: list[str] = []
         if image is not None and not image.is_file():
             raise MicaError(f"{image} is not there", todo=f"expected a file to run on {self.name}")
-        folder = install(progress)
-        # Once Node.js has it open, a file that is not kept needs no name.
+        self._on_rp2350 = board.emulator is not None and board.emulator.machine == rp2350.MACHINE
+        made = rp2350.install(progress) if self._on_rp2350 else install(progress)
+        # Once the emulator has it open, a file that is not kept needs no name.
         with contextlib.ExitStack() as stack:
             if not keep_flash:
                 flash = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="mica-"))) / "flash.bin"
-            self._flash = _open_flash(flash or default_flash(self.name), board.name)
+            self._flash = _open_flash(flash or default_flash(self.name), board.name, board.flash)
             # The emulator has read what the sensors give when it says its port.
             wires = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="mica-")))
-            self._start(board, image, rom, tcp or 0, folder, (sensors or Sensors()).description(wires))
+            self._start(board, image, rom, self._command(made, tcp or 0, (sensors or Sensors()).description(wires)))
 
-    def _start(
-        self,
-        board: BoardSpec,
-        image: Path | None,
-        rom: bytes | None,
-        tcp: int,
-        folder: Path,
-        wired: str,
-    ) -> None:
+    def _command(self, made: Path, tcp: int, wired: str) -> list[str | Path]:
+        """The emulator and its arguments. made: what install() has returned."""
+        if self._on_rp2350:
+            return rp2350.command(made, self._flash.name, tcp)
+        node = need_program("node", "nodejs")
+        return [node, made / "run.mjs", made / "bootrom.bin", self._flash.name, str(tcp), wired]
+
+    def _start(self, board: BoardSpec, image: Path | None, rom: bytes | None, command: list[str | Path]) -> None:
         try:
             if image is not None:
                 for block in uf2.parse(image.read_bytes(), str(image)):
@@ -218,9 +218,8 @@ class VirtualPico(Emulator):
             if rom is not None:
                 _write_flash(self._flash, rom_window(board, len(rom)), rom, "the ROMFS image")
             self._flash.flush()
-            command = [need_program("node", "nodejs"), folder / "run.mjs", folder / "bootrom.bin", self._flash.name]
             self._process = child.start(
-                [*command, str(tcp), wired], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
             )
         except BaseException:
             self._flash.close()
@@ -280,7 +279,7 @@ class VirtualPico(Emulator):
                     self._last_words = " ".join(words[1:])
                 elif words[0] == "sensor":
                     self._notes.append(" ".join(words[1:]))
-                elif words[0] not in ("port", "idle", "reset", "cycles"):
+                elif words[0] not in ("port", "idle", "reset", "cycles", "blocks"):
                     self._last_words = self._last_words or " ".join(words)
                 continue
             if not select.select([stream], [], [], max(0.0, end - time.monotonic()))[0]:

@@ -1,0 +1,450 @@
+"""An RP2350 with both cores, as a Pico 2 has it: memory, registers, turns, resets. Flash is a file.
+
+run.py is the program around it. What is touched and not modelled stops the board with its name.
+"""
+
+import ctypes
+import functools
+import mmap
+import struct
+import traceback
+from collections.abc import Callable
+from typing import NoReturn
+
+import rom
+from blocks import Block, Clocks, Pll, Powman, Timer, Watchdog, plain_blocks
+from clock import Clock
+from core import Core, R, Stopped, arm
+from native import Memory, Native
+from sio import Sio
+from usb import BUFFER_CONTROL, BUFFER_CONTROL_END, WRITTEN_TO_CLEAR, Usb
+
+FLASH, FLASH_UNCACHED, RAM, RAM_BYTES = 0x10000000, 0x14000000, 0x20000000, 0x82000
+IMAGE = b"\xd3\xde\xff\xff"  # begins what the boot ROM wants in the first 4 KB of flash (RP2350 datasheet, 5.1.5)
+QUANTUM = 100  # cycles of a turn where both cores run
+ALONE = 2000  # cycles for which core 1 runs alone before time is looked at
+OFF, IN_ROM, RUNNING, SLEEPS = range(4)  # core 1
+START = (0, 0, 1)  # what its boot ROM waits for, before vector table, stack and entry
+USB_IRQ, TIMER_IRQS = 14, (0, 4)
+PROC1 = 1 << 24  # of the power-on state machine
+# What the board itself reads, where a real Pico 2 has nothing: cycles of core 0 since power-on, and of core 1, and instructions
+# of core 0. Reading a low word keeps the high one. A word of "mica" tells that it is there.
+COUNTERS, MAGIC = 0x4FF00000, 0x6163696D
+PLACES = ((0x40000000, 0x200000), (0x50000000, 0x100000), (0x50110000, 0x600000), (COUNTERS, 0x1000), (0xD0000000, 0x40000))
+
+
+class Counters(Block):
+    def __init__(self, chip: "Chip") -> None:
+        super().__init__("COUNTERS")
+        self.chip, self.high = chip, 0
+
+    def read(self, o: int) -> int | None:
+        if o in (0x08, 0x10, 0x18):
+            return self.high
+        states = [core.state if core else None for core in self.chip.cores]
+        first, second = states[0], states[1]
+        assert first is not None
+        found = {0x00: MAGIC, 0x04: first.cycles, 0x0C: second.cycles if second else 0, 0x14: first.instructions}
+        if o not in found:
+            return None
+        self.high = found[o] >> 32 if o else self.high
+        return found[o] & 0xFFFFFFFF
+
+
+class PowerStates(Block):
+    """The power-on state machine: all of it is up but core 1, where that is forced off."""
+
+    def __init__(self, force: Callable[[bool], None]) -> None:
+        super().__init__("PSM", (0, 4, 8))
+        self.force = force
+
+    def read(self, o: int) -> int | None:
+        return 0x1FFFFFF & ~(self.get(4) & PROC1) if o == 0xC else super().read(o)
+
+    def write(self, o: int, value: int) -> bool:
+        known = super().write(o, value)
+        if o == 4:
+            self.force(bool(value & PROC1))
+        return known
+
+
+class BootRam(Block):
+    """Words that the boot ROM leaves: the set-up of flash, which is `bx lr`. Locks are free."""
+
+    def __init__(self) -> None:
+        super().__init__("BOOTRAM", range(0, 0x400, 4), {0: 0x47704770})
+
+    def read(self, o: int) -> int | None:
+        return 1 if 0x80C <= o < 0x82C else super().read(o)
+
+    def write(self, o: int, value: int) -> bool:
+        return super().write(o, value) or 0x800 <= o < 0x82C
+
+
+class Chip:
+    """`flash` is the file's content, `received` gets what the board says over USB."""
+
+    def __init__(self, library: str, flash: mmap.mmap, received: Callable[[bytes], None]) -> None:
+        self.received = received
+        self.flash = flash
+        self.ram = ctypes.create_string_buffer(RAM_BYTES)
+        flash_memory = Memory((FLASH, FLASH_UNCACHED), (ctypes.c_char * len(flash)).from_buffer(flash), changes=False)
+        self.memories = [flash_memory, Memory((RAM,), self.ram, changes=True)]
+        self.native = Native(library, self.memories)
+        self.rom_image = ctypes.create_string_buffer(rom.image(), rom.SIZE)
+        self.rom = rom.Rom(self, flash)
+        self.stopped: Stopped | None = None
+        self.cycles_before = 0  # of the chips before the last reset
+        self.watchdog: Watchdog | None = None
+        self.cores: list[Core | None] = []
+        self.power_on()
+
+    def power_on(self) -> None:
+        """A new chip, with what is in flash; after a reset also with what the watchdog keeps."""
+        if self.cores:
+            self.cycles_before += self.first.state.cycles
+        self.reset_asked = False
+        self.second_is, self.heard = OFF, []  # type: ignore[var-annotated]
+        self.lines = 0
+        # Core 0's registers ask for these, before they are made.
+        self.clock: Clock | None = None  # type: ignore[assignment]
+        self.cores = [None, None]
+        first = Core(self.native, 0, self)
+        self.cores[0] = first
+        self.clock = Clock(first.state, lambda deadline: self._shorten(first, deadline))
+        self.sio = Sio(self._own_line, self._rom_of_core_1_looks)
+        self.usb = Usb(self.clock, functools.partial(self.line, USB_IRQ), self.received)
+        plls = Pll("PLL_SYS"), Pll("PLL_USB")
+        self.watchdog = Watchdog(self.clock, self.ask_for_reset, self.watchdog)
+        self.blocks: dict[int, Block] = {
+            **plain_blocks(),
+            0x40010000: Clocks(plls, self.clock.set_frequency),
+            0x40018000: PowerStates(self._force_second),
+            0x40050000: plls[0],
+            0x40058000: plls[1],
+            0x400D8000: self.watchdog,
+            0x400E0000: BootRam(),
+            0x40100000: Powman(self.clock),
+            COUNTERS: Counters(self),
+        }
+        for k, base in enumerate((0x400B0000, 0x400B8000)):
+            first_irq = TIMER_IRQS[k]
+            self.blocks[base] = Timer(f"TIMER{k}", self.clock, lambda n, on, first_irq=first_irq: self.line(first_irq + n, on))
+        self._map(first)
+        stack, entry = struct.unpack("<II", self.flash[:8])
+        if IMAGE not in self.flash[:4096]:
+            self.stopped = Stopped("firmware", "there is no firmware in its flash")
+        first.begin(stack, entry)
+        self._force_second(False)
+
+    def _map(self, core: Core) -> None:
+        p = core.processor
+        # TinyUSB writes endpoint 0's control, which there is none of, to address 0: the boot ROM takes no notice.
+        code = ctypes.c_void_p(ctypes.addressof(self.rom_image) + rom.FIRST)
+        p.uc.mem_map_ptr(rom.FIRST, rom.SIZE - rom.FIRST, 5, code)
+        data = lambda a, n: int.from_bytes(self.rom_image[a : a + n], "little")  # noqa: E731
+        p.map_registers(0, rom.FIRST, data, lambda a, n, v: None)
+        read = self.guarded_read(functools.partial(self.read, core.number))
+        write = self.guarded_write(functools.partial(self.write, core.number))
+        for base, size in PLACES:
+            p.map_registers(base, size, read, write, has_number=base == 0xD0000000)
+        buffers = (BUFFER_CONTROL, BUFFER_CONTROL_END)
+        p.map_registers(0x50100000, 0x1000, read, write, memory=self.usb.memory, told=buffers)
+        p.map_registers(0x18000000, 0x4000000, lambda a, n: 0, lambda a, n, v: None)  # maintenance of the flash cache
+
+    # --- what a core asks of its chip
+
+    @property
+    def first(self) -> Core:
+        core = self.cores[0]
+        assert core is not None
+        return core
+
+    def guarded_read(self, function: Callable[[int, int], int]) -> Callable[[int, int], int]:
+        def read(address: int, size: int) -> int:
+            try:
+                return function(address, size)
+            except BaseException as error:
+                self._failed(error)
+                return 0
+
+        return read
+
+    def guarded_write(self, function: Callable[[int, int, int], None]) -> Callable[[int, int, int], None]:
+        def write(address: int, size: int, value: int) -> None:
+            try:
+                function(address, size, value)
+            except BaseException as error:
+                self._failed(error)
+
+        return write
+
+    def _failed(self, error: BaseException) -> None:
+        """A register stops the board: an exception may not pass through Unicorn."""
+        if not isinstance(error, Stopped):
+            error = Stopped("crash", f"the emulator has a mistake: {traceback.format_exception(error)[-2:]}")
+        self.stopped = self.stopped or error
+        for core in self.cores:
+            if core is not None:
+                core.state.limit = core.state.cycles
+
+    def bytes_at(self, address: int, size: int) -> bytes:
+        for memory in self.memories:
+            if 0 <= address - memory.bases[0] < memory.size:
+                return memory.read(address, size)
+        return bytes(self.rom_image[address : address + size]) if address < rom.SIZE else bytes(size)
+
+    def end_turn(self, core: Core) -> None:
+        core.state.limit = min(core.state.limit, core.state.cycles)
+        if core.number == 1 and self.cores[0] is not None:
+            self.first.state.limit = min(self.first.state.limit, self.first.state.cycles)
+
+    def _shorten(self, core: Core, limit: float) -> None:
+        if limit < core.state.limit:
+            core.state.limit = int(limit)
+
+    def stop(self, kind: str, message: str) -> NoReturn:
+        raise Stopped(kind, message)
+
+    def ask_for_reset(self) -> None:
+        self.reset_asked = True
+        self.end_turn(self.first)
+
+    def breakpoint(self, core: Core, code: int) -> None:
+        if core.state.pc >= rom.SIZE:
+            core.stop(f"the firmware has stopped itself (bkpt {code})")
+        self.rom.call(core, code)
+        core.state.pc += 2
+
+    def coprocessor(self, core: Core, first: int, second: int) -> None:
+        """p0 is the pins, p4 double precision. The others stop the board."""
+        number, t, t2 = second >> 8 & 15, second >> 12, first & 15
+        pair, peek, register, op = first & 0xFE0, first & 0x1000, second & 15, second >> 4 & 15
+        done = False
+        if pair == 0xC40 and first & 0x10 and number == 4:  # MRRC
+            value = core.doubles.read_pair(op, register, bool(peek))
+            done = value is not None
+            for r, half in ((t, 0), (t2, 32)):
+                core.uc.reg_write(R[r], (value or 0) >> half & 0xFFFFFFFF)
+        elif pair == 0xC40 and not first & 0x10:  # MCRR
+            low, high = core.uc.reg_read(R[t]), core.uc.reg_read(R[t2])
+            if number == 0:
+                done = self.sio.coprocessor(op, register, low, high)
+            elif number == 4:
+                done = core.doubles.write(op, register, low | high << 32)
+        elif first & 0xF00 == 0xE00 and second & 0x10:  # MRC, MCR
+            op = first >> 5 & 7
+            if first & 0x10 and number in (0, 4):
+                found = self.sio.coprocessor_read(register) if number == 0 else core.doubles.read(register, second >> 5 & 7, bool(peek))
+                done = found is not None
+                if t == 15:
+                    flags = core.uc.reg_read(arm.UC_ARM_REG_XPSR) & 0x0FFFFFFF
+                    core.uc.reg_write(arm.UC_ARM_REG_XPSR, flags | (found or 0) & 0xF0000000)
+                else:
+                    core.uc.reg_write(R[t], found or 0)
+            elif number == 0:
+                done = self.sio.coprocessor(op, register, core.uc.reg_read(R[t]), None)
+        elif first & 0xF00 == 0xE00 and number == 4:  # CDP
+            done = core.doubles.operate(first >> 4 & 15, register, second >> 5 & 7)
+        if not done:
+            core.stop(f"the instruction {first:04x} {second:04x} of coprocessor p{number} is not modelled")
+
+    def systick_changed(self, core: Core) -> None:
+        """SysTick's next zero is an alarm of the chip's."""
+        if self.clock is None:
+            return
+        alarm = getattr(core, "tick_alarm", None)
+        if alarm is None:
+            alarm = core.tick_alarm = self.clock.alarm(functools.partial(self._tick, core))  # type: ignore[attr-defined]
+        if core.ticking():
+            left = core.tick_period() - (core.state.cycles - core.tick_from) % core.tick_period()
+            alarm.schedule(left * self.clock.nanos_per_cycle)
+        else:
+            alarm.cancel()
+
+    def _tick(self, core: Core) -> None:
+        core.tick()
+        self.systick_changed(core)
+
+    # --- registers
+
+    def _place(self, address: int) -> tuple[int, int, int]:
+        """Block, offset and kind of access: 0 plain, 1 xor, 2 set, 3 clear."""
+        if address < 0x50000000:
+            return address & ~0x7FFF if address < COUNTERS else COUNTERS, address & 0xFFC, address >> 12 & 3
+        return address & ~0xFFFF, address & 0xFFC, address >> 12 & 3
+
+    def read(self, number: int, address: int, size: int) -> int:
+        if address >= 0xD0000000:
+            value = self.sio.read(number, address & 0xFFC)
+            name, o = "SIO", address & 0xFFC
+        else:
+            base, o, _ = self._place(address)
+            if base == 0x50110000:
+                name, value = "USB", self.usb.read(o)
+            else:
+                block = self.blocks.get(base)
+                name = block.name if block else NAMES.get(base, "no block")
+                value = block.read(o) if block else None
+        if value is None:
+            self._unknown(number, "reads", name, o, address)
+        return value >> 8 * (address & 3) & (1 << 8 * size) - 1
+
+    def write(self, number: int, address: int, size: int, value: int) -> None:
+        if address & ~0xFFF == 0x50100000:
+            self.usb.control_written(address & 0xFFF)
+            return
+        if size < 4:  # a narrow write is repeated over the bus
+            value = value * (0x01010101 if size == 1 else 0x00010001)
+        value &= 0xFFFFFFFF
+        if address >= 0xD0000000:
+            name, o = "SIO", address & 0xFFC
+            known = self.sio.write(number, o, value)
+        else:
+            base, o, kind = self._place(address)
+            block = self.blocks.get(base)
+            name = block.name if block else "USB" if base == 0x50110000 else NAMES.get(base, "no block")
+            if kind and not (base == 0x50110000 and o in WRITTEN_TO_CLEAR):
+                old = (self.usb.read(o) if base == 0x50110000 else block.read(o) if block else None) or 0
+                value = (old, old ^ value, old | value, old & ~value)[kind]
+            known = self.usb.write(o, value) if base == 0x50110000 else block is not None and block.write(o, value)
+        if not known:
+            self._unknown(number, f"writes {value:#x} to", name, o, address)
+
+    def _unknown(self, number: int, what: str, name: str, offset: int, address: int) -> NoReturn:
+        core = self.cores[number]
+        assert core is not None
+        core.state.pc = core.uc.reg_read(R[15])
+        core.stop(f"{what} register {offset:#x} of {name} ({address:#010x}), which is not modelled")
+
+    # --- interrupts
+
+    def line(self, irq: int, on: bool) -> None:
+        """An interrupt that both cores have."""
+        for core in self.cores:
+            if core is not None:
+                core.line(irq, on)
+
+    def _own_line(self, number: int, irq: int, on: bool) -> None:
+        core = self.cores[number]
+        if core is not None:
+            core.line(irq, on)
+
+    # --- flash
+
+    def before_flash_write(self, core: Core) -> None:
+        """The other core would read what is not there meanwhile. One that sleeps is let be."""
+        other = self.cores[1 - core.number]
+        if other is None or (other.number == 1 and self.second_is != RUNNING) or other.asleep:
+            return
+        if FLASH <= other.state.pc < 0x18000000:
+            core.stop(f"core {other.number} runs code in flash while the other core writes flash")
+
+    def flash_changed(self, offset: int, size: int) -> None:
+        for core in self.cores:
+            if core is not None:
+                core.processor.forget_code(FLASH + offset, FLASH + offset + size)
+        self.memories[0].blocks["size"][offset // 2 : (offset + size) // 2] = 0
+
+    # --- core 1
+
+    def _force_second(self, off: bool) -> None:
+        if off:
+            self.second_is = OFF
+            if self.cores[1] is not None:
+                self.cores[1].reset()
+                self.end_turn(self.cores[1])
+        elif self.second_is == OFF:
+            self.second_is, self.heard = IN_ROM, []
+            self.sio.drain(1)
+            self.sio.push(1, 0)
+
+    def _rom_of_core_1_looks(self) -> None:
+        """Core 0 has sent a word; the boot ROM of core 1 sends each back, and starts a program after the sixth."""
+        while self.second_is == IN_ROM and self.sio.words[1]:
+            word = self.sio.pop(1)
+            at = len(self.heard)
+            self.heard = [*self.heard, word] if at >= len(START) or word == START[at] else []
+            self.sio.push(1, word)
+            if len(self.heard) == 6:
+                self._start_second(*self.heard[3:])
+
+    def _start_second(self, vectors: int, stack: int, entry: int) -> None:
+        core = self.cores[1]
+        if core is None:
+            core = self.cores[1] = Core(self.native, 1, self)
+            self._map(core)
+            core.lines = self.first.lines & ~(3 << 25)
+            self.first.processor.meets(core.processor)
+            core.processor.meets(self.first.processor)
+        core.uc.ctl_flush_tb()  # its code may be another since
+        core.vtor = vectors
+        core.begin(stack, entry, rom.LINK_OF_CORE_1)
+        self.second_is = RUNNING
+        self.end_turn(core)
+
+    def ended(self, core: Core) -> None:
+        """Core 1's program has returned to the boot ROM."""
+        core.asleep, core.asleep_for_event = True, False
+        self.second_is = SLEEPS
+
+    # --- turns
+
+    @property
+    def cycles(self) -> int:
+        return self.cycles_before + self.first.state.cycles
+
+    def run(self, cycles: int) -> bool:
+        """Execute until `cycles` more are done, or both cores sleep; return whether they do."""
+        first, clock = self.first, self.clock
+        end = first.state.cycles + cycles
+        try:
+            while first.state.cycles < end and self.stopped is None and not self.reset_asked:
+                if first.state.cycles >= clock.deadline:
+                    clock.ring()
+                second = self.cores[1] if self.second_is == RUNNING else None
+                awake = [core for core in (first, second) if core is not None and core.wakes()]
+                if not awake:
+                    return True
+                for core in awake:
+                    core.take()
+                limit = min(end, clock.deadline)
+                if awake == [first]:
+                    first.processor.run(int(limit))
+                elif len(awake) == 2:
+                    first.processor.run_both(awake[1].processor, int(limit), QUANTUM)
+                else:
+                    end -= self._alone(awake[0], end - first.state.cycles)
+                    continue
+                for core in awake:
+                    core.after_turn()
+        except Stopped as stopped:
+            self.stopped = self.stopped or stopped
+        return False
+
+    def _alone(self, second: Core, cycles: int) -> int:
+        """Core 0 sleeps: core 1 runs for a while; returns how many cycles have passed."""
+        ahead = self.clock.idle_nanos / self.clock.nanos_per_cycle
+        before = second.state.cycles
+        second.processor.run(before + max(1, int(min(cycles, ALONE, ahead))))
+        second.after_turn()
+        passed = second.state.cycles - before
+        self.clock.skip(passed * self.clock.nanos_per_cycle)
+        return passed
+
+
+# Blocks that nothing here answers, by the name that the board stops with.
+NAMES = {
+    0x40080000: "SPI0",
+    0x40088000: "SPI1",
+    0x40090000: "I2C0",
+    0x40098000: "I2C1",
+    0x400A0000: "ADC",
+    0x400C0000: "HSTX_CTRL",
+    0x400F8000: "SHA256",
+    0x40120000: "OTP",
+    0x40158000: "GLITCH_DETECTOR",
+    0x40160000: "TBMAN",
+    0x50500000: "XIP_AUX",
+    0x50600000: "HSTX_FIFO",
+}

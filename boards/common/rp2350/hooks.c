@@ -1,0 +1,229 @@
+// What happens between two looks of Python at a core: Unicorn calls these functions, through a table of its own that
+// native.py fills. They count each block of code that is executed, end a turn in time, answer the registers that are read
+// most, and let two cores take turns.
+//
+// Nothing of Unicorn's is included: the names below are its interface as far as it is used.
+#include <string.h>
+
+#include "cycles.h"
+
+enum { PRIMASK, BASEPRI, FAULTMASK, PROGRAM_COUNTER, REGISTERS };
+enum { GOES_ON, SLEEPS_FOR_EVENT, INVALID, EXCEPTION }; // why a turn has ended; GOES_ON: its time is over
+enum { WFE = 0xbf20, SEV = 0xbf40, ENDS_NOWHERE = 0xfffffffe };
+
+typedef struct {
+    void (*stop)(void *uc);
+    int (*start)(void *uc, uint64_t begin, uint64_t until, uint64_t timeout, size_t count);
+    int (*read_register)(void *uc, int number, void *value);
+    int numbers[REGISTERS];
+} unicorn_t;
+
+// A block of code that ran. `sum` tells that RAM has other code there since.
+typedef struct {
+    uint32_t count, sum;
+    uint16_t size, instructions, cycles;
+    uint8_t taken, events;
+} block_t;
+
+typedef struct {
+    uint32_t base, size, changes; // changes: code there may be written over
+    const uint8_t *bytes;
+    block_t *blocks; // one for each halfword
+} memory_t;
+
+typedef struct core {
+    void *uc;
+    const unicorn_t *unicorn;
+    memory_t *memories;
+    struct core *other; // NULL while there is none
+    int64_t cycles, instructions, limit;
+    uint32_t number, pc, why, exception;
+    uint32_t event; // of WFE
+    uint32_t masked; // an interrupt waits for the masks below to change
+    uint32_t masks[3];
+    uint32_t next; // address behind the block that ran last
+    uint32_t taken; // what it costs to go on elsewhere
+    uint32_t error;
+    uint32_t address; // that an access found nothing at
+} core_t;
+
+static int masks_changed(core_t *c) {
+    for (int k = PRIMASK; k <= FAULTMASK; k++) {
+        uint32_t now = 0;
+        c->unicorn->read_register(c->uc, c->unicorn->numbers[k], &now);
+        if (now != c->masks[k]) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
+static uint32_t sum_of(const uint8_t *code, uint32_t size) {
+    uint32_t sum = size;
+    for (uint32_t at = 0; at < size; at++) {
+        sum = sum * 31 + code[at];
+    }
+    return sum;
+}
+
+static void decode(const uint8_t *code, uint32_t size, block_t *b) {
+    instruction_t kept[2];
+    count_t count = { 0, 0, 0, NULL };
+    b->events = 0;
+    for (uint32_t at = 0; at + 2 <= size;) {
+        instruction_t *i = &kept[count.instructions & 1];
+        uint32_t first = code[at] | (uint32_t)code[at + 1] << 8;
+        memset(i, 0, sizeof(*i));
+        i->address = at;
+        i->bytes = first >> 11 >= 0x1d ? 4 : 2;
+        decode_cortex_m4(code + at, i);
+        cycles_count(&count, i);
+        b->events |= first == SEV;
+        at += i->bytes;
+    }
+    b->taken = count.last ? count.last->taken : 0;
+    b->size = (uint16_t)size;
+    b->instructions = (uint16_t)count.instructions;
+    b->cycles = (uint16_t)count.cycles;
+}
+
+void mica_block(void *uc, uint64_t address, uint32_t size, core_t *c) {
+    if (c->cycles >= c->limit || (c->masked && masks_changed(c))) {
+        c->unicorn->stop(uc); // before the block is executed
+        return;
+    }
+    if ((uint32_t)address != c->next) {
+        c->cycles += c->taken;
+    }
+    c->next = (uint32_t)address + size;
+    for (const memory_t *m = c->memories; m->bytes != NULL; m++) {
+        uint32_t at = (uint32_t)address - m->base;
+        if (at >= m->size) {
+            continue;
+        }
+        block_t *b = m->blocks + (at >> 1);
+        uint32_t sum = m->changes ? sum_of(m->bytes + at, size) : b->sum;
+        if (b->size != size || b->sum != sum) {
+            decode(m->bytes + at, size, b);
+            b->sum = sum;
+        }
+        b->count++;
+        c->instructions += b->instructions;
+        c->cycles += b->cycles;
+        c->taken = b->taken;
+        if (b->events) {
+            c->event = 1;
+            if (c->other != NULL) {
+                c->other->event = 1;
+                c->limit = c->other->why == SLEEPS_FOR_EVENT ? c->cycles : c->limit;
+            }
+        }
+        return;
+    }
+    c->instructions++; // in the boot ROM
+    c->cycles++;
+}
+
+// WFE ends Unicorn's turn as an instruction that it lacks. Returns whether it goes on.
+int mica_invalid(void *uc, core_t *c) {
+    uint32_t pc = 0;
+    c->unicorn->read_register(uc, c->unicorn->numbers[PROGRAM_COUNTER], &pc);
+    pc -= 2;
+    c->why = INVALID;
+    for (const memory_t *m = c->memories; m->bytes != NULL; m++) {
+        if (pc - m->base < m->size && m->bytes[pc - m->base] == (WFE & 0xff) && m->bytes[pc - m->base + 1] == WFE >> 8) {
+            c->why = c->event ? GOES_ON : SLEEPS_FOR_EVENT;
+            c->event = 0;
+        }
+    }
+    return c->why == GOES_ON;
+}
+
+void mica_exception(void *uc, uint32_t number, core_t *c) {
+    c->why = EXCEPTION;
+    c->exception = number;
+    c->unicorn->stop(uc);
+}
+
+// Nothing is there, or it may not be written. The board stops.
+int mica_no_memory(void *uc, int kind, uint64_t address, int size, int64_t value, core_t *c) {
+    (void)uc, (void)kind, (void)size, (void)value;
+    c->address = (uint32_t)address;
+    return 0;
+}
+
+// --- registers
+
+typedef struct {
+    core_t *core;
+    uint64_t base;
+    uint64_t (*read)(uint64_t address, unsigned size);
+    void (*write)(uint64_t address, unsigned size, uint64_t value);
+    uint8_t *memory; // not NULL: it is memory, and `write` is told of what goes between these two
+    uint64_t from, to;
+    uint32_t has_number; // its first register is the core's number
+} registers_t;
+
+uint64_t mica_read(void *uc, uint64_t offset, unsigned size, registers_t *r) {
+    (void)uc;
+    if (r->memory != NULL) {
+        uint64_t value = 0;
+        memcpy(&value, r->memory + offset, size);
+        return value;
+    }
+    if (r->has_number && offset == 0) {
+        return r->core->number;
+    }
+    return r->read(r->base + offset, size);
+}
+
+void mica_write(void *uc, uint64_t offset, unsigned size, uint64_t value, registers_t *r) {
+    (void)uc;
+    if (r->memory != NULL) {
+        memcpy(r->memory + offset, &value, size);
+        if (offset < r->from || offset >= r->to) {
+            return;
+        }
+    }
+    r->write(r->base + offset, size, value);
+}
+
+// --- turns
+
+// Runs one core until its cycle `limit`, or until something happens; `why` tells what.
+static void run(core_t *c, int64_t limit) {
+    c->limit = limit;
+    c->why = GOES_ON;
+    c->error = (uint32_t)c->unicorn->start(c->uc, c->pc | 1, ENDS_NOWHERE, 0, 0);
+    c->unicorn->read_register(c->uc, c->unicorn->numbers[PROGRAM_COUNTER], &c->pc);
+}
+
+// Before its time was over: also by WFI, by a mask that has changed, or since a register has shortened its turn.
+static int ended(const core_t *c, int64_t limit) {
+    return c->why != GOES_ON || c->error != 0 || c->cycles < limit || c->limit < limit;
+}
+
+void mica_run(core_t *c, int64_t limit) {
+    run(c, limit);
+}
+
+// Both in turns of `quantum` cycles, until `first` has come to `limit`, or something happens to one of them.
+void mica_run_both(core_t *first, core_t *second, int64_t limit, int64_t quantum) {
+    int64_t lead = second->cycles - first->cycles;
+    first->why = second->why = GOES_ON;
+    first->error = second->error = 0;
+    first->limit = first->cycles;
+    second->limit = second->cycles;
+    while (first->cycles < limit) {
+        int64_t to = first->cycles + quantum < limit ? first->cycles + quantum : limit;
+        run(first, to);
+        if (ended(first, to)) {
+            return;
+        }
+        int64_t end = first->cycles + lead;
+        run(second, end);
+        if (ended(second, end)) {
+            return;
+        }
+    }
+}

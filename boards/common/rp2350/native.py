@@ -1,0 +1,187 @@
+"""hooks.c and Unicorn as Python sees them: the structures that they share, and a core's turn.
+
+Unicorn (GPL-2.0) is a package of its own that the user installs; nothing of it is here.
+"""
+
+import ctypes
+from collections.abc import Callable
+
+import numpy as np
+import unicorn
+from unicorn import arm_const
+from unicorn.unicorn_py3 import unicorn as binding
+
+GOES_ON, SLEEPS_FOR_EVENT, INVALID, EXCEPTION = range(4)  # why a turn has ended; hooks.c has them too
+BLOCK = np.dtype(
+    [("count", "<u4"), ("sum", "<u4"), ("size", "<u2"), ("instructions", "<u2"), ("cycles", "<u2"), ("taken", "u1"), ("events", "u1")]
+)
+PRIMASK, BASEPRI, FAULTMASK = (arm_const.UC_ARM_REG_PRIMASK, arm_const.UC_ARM_REG_BASEPRI, arm_const.UC_ARM_REG_FAULTMASK)
+
+Read = Callable[[int, int], int]  # address, bytes
+Write = Callable[[int, int, int], None]  # address, bytes, value
+_READ = ctypes.CFUNCTYPE(ctypes.c_uint64, ctypes.c_uint64, ctypes.c_uint)
+_WRITE = ctypes.CFUNCTYPE(None, ctypes.c_uint64, ctypes.c_uint, ctypes.c_uint64)
+
+
+class _Unicorn(ctypes.Structure):
+    _fields_ = (("stop", ctypes.c_void_p), ("start", ctypes.c_void_p), ("read", ctypes.c_void_p), ("numbers", ctypes.c_int * 4))
+
+
+class _Memory(ctypes.Structure):
+    _fields_ = (
+        ("base", ctypes.c_uint32),
+        ("size", ctypes.c_uint32),
+        ("changes", ctypes.c_uint32),
+        ("bytes", ctypes.c_void_p),
+        ("blocks", ctypes.c_void_p),
+    )
+
+
+class State(ctypes.Structure):
+    """Half of a core that hooks.c works with."""
+
+    cycles: int
+    instructions: int
+    limit: int
+    number: int
+    pc: int
+    why: int
+    exception: int
+    event: int
+    masked: int
+    next: int
+    error: int
+    address: int
+    _fields_ = (
+        ("uc", ctypes.c_void_p),
+        ("unicorn", ctypes.c_void_p),
+        ("memories", ctypes.c_void_p),
+        ("other", ctypes.c_void_p),
+        ("cycles", ctypes.c_int64),
+        ("instructions", ctypes.c_int64),
+        ("limit", ctypes.c_int64),
+        ("number", ctypes.c_uint32),
+        ("pc", ctypes.c_uint32),
+        ("why", ctypes.c_uint32),
+        ("exception", ctypes.c_uint32),
+        ("event", ctypes.c_uint32),
+        ("masked", ctypes.c_uint32),
+        ("masks", ctypes.c_uint32 * 3),
+        ("next", ctypes.c_uint32),
+        ("taken", ctypes.c_uint32),
+        ("error", ctypes.c_uint32),
+        ("address", ctypes.c_uint32),
+    )
+
+
+class _Registers(ctypes.Structure):
+    _fields_ = (
+        ("core", ctypes.c_void_p),
+        ("base", ctypes.c_uint64),
+        ("read", _READ),
+        ("write", _WRITE),
+        ("memory", ctypes.c_void_p),
+        ("start", ctypes.c_uint64),
+        ("end", ctypes.c_uint64),
+        ("has_number", ctypes.c_uint32),
+    )
+
+
+class Memory:
+    """Bytes that both cores have at `bases`, of which code is counted at the first; `data` is writable."""
+
+    def __init__(self, bases: tuple[int, ...], data: ctypes.Array[ctypes.c_char], *, changes: bool) -> None:
+        self.bases, self.data, self.changes = bases, data, changes
+        self.size = len(data)
+        self.address = ctypes.addressof(data)
+        self.blocks = np.zeros(self.size // 2, BLOCK)
+
+    def read(self, address: int, size: int) -> bytes:
+        at = address - self.bases[0]
+        return self.data[at : at + size]
+
+
+class Native:
+    """The library of hooks.c, with the table of Unicorn's functions that it needs, for one chip's memories."""
+
+    def __init__(self, library: str, memories: list[Memory]) -> None:
+        self.hooks = ctypes.CDLL(library)
+        self.memories = memories
+        lib = binding.uclib
+        self._unicorn = _Unicorn(*(self.address(f) for f in (lib.uc_emu_stop, lib.uc_emu_start, lib.uc_reg_read)))
+        self._unicorn.numbers[:] = [PRIMASK, BASEPRI, FAULTMASK, arm_const.UC_ARM_REG_PC]
+        self._memories = (_Memory * (len(memories) + 1))()
+        for there, m in zip(self._memories, memories, strict=False):
+            there.base, there.size, there.changes = m.bases[0], m.size, m.changes
+            there.bytes, there.blocks = m.address, m.blocks.ctypes.data
+
+    @staticmethod
+    def address(function: object) -> int:
+        return ctypes.cast(function, ctypes.c_void_p).value or 0  # type: ignore[arg-type]
+
+    def processor(self, number: int) -> "Processor":
+        return Processor(self, number)
+
+
+class Processor:
+    """One Unicorn with hooks.c around it: runs code, and knows nothing of exceptions and peripherals."""
+
+    def __init__(self, native: Native, number: int) -> None:
+        self.native = native
+        self.uc = uc = unicorn.Uc(unicorn.UC_ARCH_ARM, unicorn.UC_MODE_THUMB | unicorn.UC_MODE_MCLASS)
+        uc.ctl_set_cpu_model(arm_const.UC_CPU_ARM_CORTEX_M33)
+        self.state = State(uc._uch, ctypes.addressof(native._unicorn), ctypes.addressof(native._memories))
+        self.state.number = number
+        self._kept: list[object] = []
+        for m in native.memories:
+            rights = unicorn.UC_PROT_ALL if m.changes else unicorn.UC_PROT_READ | unicorn.UC_PROT_EXEC
+            for base in m.bases:
+                uc.mem_map_ptr(base, m.size, rights, ctypes.c_void_p(m.address))
+        for kind, hook in (
+            (unicorn.UC_HOOK_BLOCK, "mica_block"),
+            (unicorn.UC_HOOK_INSN_INVALID, "mica_invalid"),
+            (unicorn.UC_HOOK_INTR, "mica_exception"),
+            (unicorn.UC_HOOK_MEM_INVALID, "mica_no_memory"),
+        ):
+            handle = ctypes.c_size_t()
+            function = ctypes.c_void_p(native.address(getattr(native.hooks, hook)))
+            here = (ctypes.byref(self.state), ctypes.c_uint64(1), ctypes.c_uint64(0))
+            if binding.uclib.uc_hook_add(uc._uch, ctypes.byref(handle), ctypes.c_int(kind), function, *here):
+                raise RuntimeError(f"Unicorn refuses {hook}")
+
+    def map_registers(
+        self,
+        base: int,
+        size: int,
+        read: Read,
+        write: Write,
+        *,
+        has_number: bool = False,
+        memory: ctypes.Array[ctypes.c_char] | None = None,
+        told: tuple[int, int] = (0, 0),
+    ) -> None:
+        """Answer `size` bytes at `base` by read and write; with `memory` they are it, and `write` is called for those in `told`."""
+        at = ctypes.addressof(memory) if memory is not None else None
+        state = ctypes.addressof(self.state)
+        r = _Registers(state, base, _READ(read), _WRITE(write), at, *told, has_number)
+        self._kept += [r, memory]
+        hooks = self.native.hooks
+        functions = [ctypes.c_void_p(self.native.address(f)) for f in (hooks.mica_read, hooks.mica_write)]
+        where = (ctypes.c_uint64(base), ctypes.c_size_t(size))
+        mine = ctypes.byref(r)
+        if binding.uclib.uc_mmio_map(self.uc._uch, *where, functions[0], mine, functions[1], mine):
+            raise RuntimeError(f"Unicorn refuses registers at {base:#x}")
+
+    def run(self, limit: int) -> None:
+        self.native.hooks.mica_run(ctypes.byref(self.state), ctypes.c_int64(limit))
+
+    def run_both(self, second: "Processor", limit: int, quantum: int) -> None:
+        states = (ctypes.byref(self.state), ctypes.byref(second.state))
+        self.native.hooks.mica_run_both(*states, ctypes.c_int64(limit), ctypes.c_int64(quantum))
+
+    def meets(self, other: "Processor | None") -> None:
+        """SEV of this one is an event of the other's, too."""
+        self.state.other = None if other is None else ctypes.addressof(other.state)
+
+    def forget_code(self, begin: int, end: int) -> None:
+        self.uc.ctl_remove_cache(begin, end)

@@ -1,0 +1,213 @@
+"""Runs a virtual Pico 2: python run.py LIBRARY FLASH PORT
+
+Its USB serial port is at 127.0.0.1:PORT (0: any that is free), for one program at a time. The lines on stdout and stdin are
+those of the RP2040's run.mjs: `port 4711` first, `idle` when the board waits for input, `reset`, or why it has ended. Asked for
+
+    cycles        -> cycles <executed since power-on> <nanoseconds of the board's time> <CPU seconds of ours spent executing>
+    blocks FILE   -> blocks <how many>; FILE gets each block of code that ran since the last such question (numpy, BLOCKS)
+
+It ends when stdin does, so nothing is left behind by whoever has started it.
+"""
+
+import math
+import mmap
+import os
+import select
+import socket
+import sys
+import time
+from typing import NoReturn
+
+import numpy as np
+from chip import Chip
+
+SLICE = 300_000  # cycles between two looks at the outside world
+HELD = 64 * 1024  # bytes that wait in one direction, before the other side has to
+NAP = 1e6  # nanoseconds of sleep that are worth a real one
+LATE = 0.25  # seconds in which the last program may still be going
+BLOCKS = np.dtype([("address", "<u4"), ("count", "<u4"), ("size", "<u2"), ("instructions", "<u2"), ("cycles", "<u2")])
+
+
+def say(line: str) -> None:
+    os.write(1, f"{line}\n".encode())
+
+
+def fail(kind: str, message: str) -> NoReturn:
+    say(f"{kind} {message}")
+    sys.exit(0 if kind == "bootsel" else 1)
+
+
+class Port:
+    """The board's serial port on TCP."""
+
+    def __init__(self, number: int) -> None:
+        self.server = socket.socket()
+        self.server.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            self.server.bind(("127.0.0.1", number))
+            self.server.listen(4)
+        except (OSError, OverflowError) as error:
+            fail("error", f"port {number} is taken by another program" if isinstance(error, OSError) else str(error))
+        self.number = self.server.getsockname()[1]
+        self.client: socket.socket | None = None
+        self.outgoing = bytearray()
+        self.knocking: list[tuple[float, socket.socket]] = []
+
+    @property
+    def blocked(self) -> bool:
+        """The program on our side does not read: the board's time stands still."""
+        return len(self.outgoing) > HELD
+
+    def write(self, data: bytes) -> None:
+        if self.client is not None:
+            self.outgoing += data
+
+    def drop(self) -> None:
+        if self.client is not None:
+            self.client.close()
+        self.client = None
+        self.outgoing.clear()
+
+
+class Runner:
+    def __init__(self, library: str, flash: str, port: int) -> None:
+        with open(flash, "r+b") as file:
+            self.flash = mmap.mmap(file.fileno(), 0)
+        self.port = Port(port)
+        self.chip = Chip(library, self.flash, self.port.write)
+        self.questions = b""
+        self.debt = 0.0  # nanoseconds of sleep that were skipped so far
+        self.busy = 0.0  # seconds spent executing
+        self.started = False
+
+    def forever(self) -> NoReturn:
+        say(f"port {self.port.number}")
+        wait = 0.0
+        while True:
+            begun = time.perf_counter()
+            self.look_outside(wait)
+            if wait > 0:
+                self.chip.clock.skip(min((time.perf_counter() - begun) * 1e9, self.chip.clock.idle_nanos))
+            wait = math.inf if self.port.blocked else self.turn()
+
+    def turn(self) -> float:
+        """Execute for a while; return how many seconds of real time it then sleeps. One that computes takes its time."""
+        begun = time.process_time()
+        asleep = self.chip.run(SLICE)
+        self.busy += time.process_time() - begun
+        if self.chip.stopped is not None:
+            self.flush()
+            fail(self.chip.stopped.kind, str(self.chip.stopped))
+        if self.chip.reset_asked:
+            self.flush()
+            say("reset")
+            self.port.drop()  # as when the board vanishes from the bus
+            self.chip.power_on()
+        if not asleep:
+            return 0.0
+        idle = self.chip.clock.idle_nanos
+        if not self.started and self.chip.usb.ready and idle == math.inf:
+            self.started = True
+            say("idle")
+        if idle + self.debt >= NAP:
+            sleep, self.debt = idle + self.debt, 0.0
+            return sleep / 1e9
+        self.debt += idle
+        self.chip.clock.skip(idle)
+        return 0.0
+
+    # --- the outside
+
+    def look_outside(self, wait: float) -> None:
+        """Wait until something happens there, for at most so many seconds; then let it in."""
+        port = self.port
+        reads: list[socket.socket | int] = [0, port.server]
+        if port.client is not None and len(self.chip.usb.queue) <= HELD:
+            reads.append(port.client)
+        writes = [port.client] if port.client is not None and port.outgoing else []
+        if port.knocking:
+            wait = min(wait, LATE)
+        ready, writable, _ = select.select(reads, writes, [], None if wait == math.inf else wait)
+        if 0 in ready:
+            self.read_questions()
+        if writable:
+            self.flush()
+        if port.client in ready:
+            self.read_client()
+        if port.server in ready:
+            port.knocking.append((time.monotonic() + LATE, port.server.accept()[0]))
+        self.answer_the_door()
+
+    def answer_the_door(self) -> None:
+        """One program at a time; the last may have gone, though its end has not come yet."""
+        port = self.port
+        while port.knocking and (port.client is None or port.knocking[0][0] <= time.monotonic()):
+            _, caller = port.knocking.pop(0)
+            if port.client is not None:
+                caller.sendall(b"another program has this port open\r\n")
+                caller.close()
+                continue
+            caller.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            caller.setblocking(False)
+            port.client = caller
+            self.chip.usb.set_dtr(True)
+
+    def read_client(self) -> None:
+        assert self.port.client is not None
+        try:
+            data = self.port.client.recv(65536)
+        except BlockingIOError:
+            return
+        except OSError:
+            data = b""
+        if data:
+            self.chip.usb.send(data)
+        else:
+            self.port.drop()
+            self.chip.usb.set_dtr(False)
+
+    def flush(self) -> None:
+        port = self.port
+        if port.client is not None and port.outgoing:
+            try:
+                del port.outgoing[: port.client.send(port.outgoing)]
+            except BlockingIOError:
+                pass
+            except OSError:
+                port.drop()
+                self.chip.usb.set_dtr(False)
+
+    def read_questions(self) -> None:
+        data = os.read(0, 4096)
+        if not data:
+            sys.exit(0)
+        *lines, self.questions = (self.questions + data).split(b"\n")
+        for line in lines:
+            words = line.decode(errors="replace").split(" ", 1)
+            if words[0] == "cycles":
+                chip = self.chip
+                say(f"cycles {chip.cycles} {round(chip.clock.nanos)} {self.busy:.6f}")
+            elif words[0] == "blocks" and len(words) == 2:
+                say(f"blocks {self.write_blocks(words[1])}")
+            else:
+                say(f"error unknown question {line.decode(errors='replace')}")
+
+    def write_blocks(self, path: str) -> int:
+        """The blocks of code that ran since the last call, of both cores."""
+        parts = []
+        for memory in self.chip.memories:
+            at = np.flatnonzero(memory.blocks["count"])
+            found = np.zeros(len(at), BLOCKS)
+            found["address"] = memory.bases[0] + 2 * at
+            for name in ("count", "size", "instructions", "cycles"):
+                found[name] = memory.blocks[name][at]
+            memory.blocks["count"][at] = 0
+            parts.append(found)
+        blocks = np.concatenate(parts)
+        with open(path, "wb") as file:
+            np.save(file, blocks)
+        return len(blocks)
+
+
+if __name__ == "__main__":
+    Runner(sys.argv[1], sys.argv[2], int(sys.argv[3])).forever()
