@@ -30,6 +30,7 @@ COMMANDS = {
     "web": "models on a page in the browser",
     "run": "run one input through a model",
     "eval": "accuracy of a model over labelled data",
+    "teach": "a head that learns labels from examples, on a model's embeddings",
     "record": "what a board's microphone, analogue pin or motion sensor gives, into files by label",
     "listen": "what a model recognises in a recording, or at a board's microphone",
     "compare": "two packed models side by side: sizes, accuracy, error, time",
