@@ -1,0 +1,129 @@
+"""Embeddings of labelled data that a user can get: int8 by the packed model, and float32 by the network itself.
+
+digits, whose network never saw four of the ten; words that the keyword network knows; words that micro_speech never saw; gestures;
+a machine's recordings.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib.util
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import onnx
+import onnxruntime
+
+from mica.compile import compile_file, few_shot
+from mica.compile.embedding import default
+from mica.format.values import quantise_input
+from mica.importer import import_model, tflite
+from mica.run.host import HostRunner
+from mica.sound import front_ends
+from mica.reference import axes
+
+ROOT = Path(__file__).resolve().parents[2]
+DEMO = ROOT / "host_tools" / "mica" / "demo"
+MODELS = ROOT.parent / "shared" / "models"
+GESTURES = ROOT / "host_tools" / "docs" / "examples" / "gesture" / "gestures.py"
+FEATURES = "features:rows=100,axes=6,rate=100,unit=1/16384,bands=4"
+
+Array = np.ndarray
+
+
+@dataclass(frozen=True)
+class Data:
+    """whole: int8 embeddings [n, width]; real: float32; y: classes [n]; new: those that the network never saw."""
+
+    whole: Array
+    real: Array
+    y: Array
+    new: tuple[int, ...] = ()
+
+    def of(self, classes: tuple[int, ...]) -> Data:
+        kept = np.isin(self.y, classes)
+        return Data(self.whole[kept], self.real[kept], self.y[kept], classes)
+
+
+def _by(packed: bytes, x: Array) -> Array:
+    """int8 embeddings of float inputs [n, ...]."""
+    with HostRunner(packed) as runner:
+        t = runner.model.tensors[runner.model.inputs[0]]
+        outputs = runner.run([[quantise_input(one, t)] for one in x])
+    return np.stack([o[0].reshape(-1) for o in outputs])
+
+
+def _by_float(model: onnx.ModelProto, tensor: str, x: Array) -> Array:
+    model.graph.output.append(onnx.helper.make_empty_tensor_value_info(tensor))
+    session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+    given = session.get_inputs()[0]
+    shape = [d if isinstance(d, int) else 1 for d in given.shape]
+    return np.stack([session.run([tensor], {given.name: one.reshape(shape).astype(np.float32)})[0].reshape(-1) for one in x])
+
+
+@functools.cache
+def digits(folder: Path) -> Data:
+    """A network of one hidden layer, trained here on digits 0 to 5 of the demo; 6 to 9 are new to it."""
+    d = np.load(DEMO / "digits_test.npz")
+    x, y = d["x"].reshape(-1, 64).astype(np.float32) / 16, d["y"].astype(int)
+    rng = np.random.default_rng(0)
+    known = np.flatnonzero(y < 6)
+    w, b = rng.normal(0, 0.18, (64, 48)), np.zeros(48)
+    v, c = rng.normal(0, 0.2, (48, 6)), np.zeros(6)
+    for _ in range(300):
+        for rows in np.array_split(rng.permutation(known), 6):
+            a, t = x[rows], np.eye(6)[y[rows]]
+            h = np.maximum(a @ w + b, 0)
+            z = np.exp((o := h @ v + c) - o.max(1, keepdims=True))
+            g = (z / z.sum(1, keepdims=True) - t) / len(rows)
+            back = (g @ v.T) * (h > 0)
+            v, c, w, b = v - h.T @ g * 0.5, c - g.sum(0) * 0.5, w - a.T @ back * 0.5, b - back.sum(0) * 0.5
+    text = "g (float[1,64] x) => (float[1,6] y) { a = MatMul(x, w) h = Add(a, b) r = Relu(h) o = MatMul(r, v) y = Softmax(o) }"
+    model = onnx.parser.parse_model(f'<ir_version: 8, opset_import: ["" : 17]> {text}')
+    for name, value in (("w", w), ("b", b), ("v", v)):
+        model.graph.initializer.append(onnx.numpy_helper.from_array(value.astype(np.float32), name))
+    path = folder / "six.onnx"
+    onnx.save(model, path)
+    packed = compile_file(path, x[known], embedding="").data
+    return Data(_by(packed, x), _by_float(model, "r", x), y, (6, 7, 8, 9))
+
+
+@functools.cache
+def words() -> Data:
+    """Ten words, silence (10) and other words (11), of the keyword network."""
+    d = np.load(MODELS / "kws" / "eval.npz")
+    x = d["x"].astype(np.float32) * d["scale"] + d["offset"]
+    path = MODELS / "kws" / "model.onnx"
+    packed = compile_file(path, np.load(MODELS / "kws" / "calib.npz")["x"], embedding="").data
+    return Data(_by(packed, x), _by_float(onnx.load(path), default(import_model(path)), x), d["y"].astype(int))
+
+
+@functools.cache
+def new_words() -> Data:
+    """Nine words that micro_speech never saw, by its embedding; 9 is yes and 3 is no."""
+    d = np.load(MODELS / "kws" / "pcm_eval.npz")
+    path = MODELS / "tflite" / "micro_speech_int8.tflite"
+    calib = np.load(MODELS / "kws" / "pcm_calib.npz")["x"]
+    packed = compile_file(path, calib, front_end="pcan:micro-speech,samples=16000", embedding="").data
+    whole = _by(packed, d["x"])
+    return Data(whole, whole.astype(np.float32), d["y"].astype(int), tuple(k for k in range(10) if k not in (3, 9)))
+
+
+@functools.cache
+def gestures() -> Data:
+    """Rest, shake and turn, by features alone."""
+    spec = importlib.util.spec_from_file_location("gestures", GESTURES)
+    assert spec and spec.loader
+    made = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(made)
+    rng = np.random.default_rng(5)
+    kinds = ("rest", "shake", "turn")
+    x = np.stack([made.pretend(kind, rng)[start : start + 100] for kind in kinds for _ in range(20) for start in (0, 50, 100)])
+    y = np.repeat(np.arange(3), 60)
+    calib = np.stack([made.pretend(kind, rng)[:100] for kind in kinds for _ in range(20)])
+    packed = compile_file(Path("features"), calib, front_end=FEATURES, embedding="", alone=True).data
+    front, _ = front_ends.of_input(FEATURES, (1, 60), "features")
+    seen = np.stack([axes.of(front, one).reshape(-1) for one in calib])
+    real = np.stack([axes.of(front, one).reshape(-1) for one in x])
+    return Data(_by(packed, x), ((real - seen.mean(0)) / seen.std(0)).astype(np.float32), y, (0, 1, 2))
