@@ -47,7 +47,7 @@ def engine() -> list[Extension]:
     return [
         Extension(
             "mica.engine._engine",
-            sources=["host_tools/mica/engine/_engine.c", *sources],
+            sources=["host_tools/mica/engine/_engine.c", "host_tools/mica/engine/_learn.c", *sources],
             depends=[str(path.relative_to(ROOT)) for path in (ROOT / "usermod_c").rglob("*.h")],
             include_dirs=["usermod_c/include", "usermod_c/kernels", "usermod_c/kernels/isa/vector"],
             extra_compile_args=["-O3", "-std=c99", "-Werror=implicit-function-declaration"],

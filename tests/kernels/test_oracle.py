@@ -89,9 +89,9 @@ def _equals_oracle(c: Case) -> None:
 def with_reference_kernels(tmp_path_factory: pytest.TempPathFactory) -> ModuleType:
     """The engine's module, compiled with the reference kernels instead of those of this computer."""
     build, library = c_build.Build("ref"), tmp_path_factory.mktemp("ref") / "_engine.so"
-    binding = c_build.ROOT / "host_tools" / "mica" / "engine" / "_engine.c"
+    binding = map(str, (c_build.ROOT / "host_tools" / "mica" / "engine").glob("*.c"))
     flags = ("-fPIC", "-DPy_LIMITED_API=0x030B0000", f"-I{sysconfig.get_path('include')}")
-    c_build.link(library, build, c_build.objects(build, (*build.sources, str(binding)), *flags), "-shared")
+    c_build.link(library, build, c_build.objects(build, (*build.sources, *binding), *flags), "-shared")
     spec = importlib.util.spec_from_file_location("_engine", library)
     assert spec and spec.loader
     module = importlib.util.module_from_spec(spec)

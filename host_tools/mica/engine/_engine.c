@@ -11,6 +11,7 @@
 #include "picture.h"
 
 static PyObject *engine_error;
+PyObject *mica_engine_learn(PyObject *module, PyObject *args);  // _learn.c
 
 static void *raise_error(const mica_error_t *err, const void *base, size_t len) {
     char text[300];
@@ -471,6 +472,7 @@ static PyObject *engine_see(PyObject *module, PyObject *args) {
 static PyMethodDef module_methods[] = {
     { "isa", engine_isa, METH_NOARGS, NULL },
     { "kernel_name", engine_kernel_name, METH_VARARGS, NULL },
+    { "learn", mica_engine_learn, METH_VARARGS, NULL },
     { "sample", engine_sample, METH_VARARGS, NULL },
     { "scratch_min", engine_scratch_min, METH_VARARGS, NULL },
     { "see", engine_see, METH_VARARGS, NULL },

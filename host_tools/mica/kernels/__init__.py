@@ -36,9 +36,10 @@ CUSTOM = custom.CUSTOM
 KERNEL_BY_NAME = {k.name: k for k in (*KERNELS, CUSTOM)}
 KERNEL_BY_ID = {k.id: k for k in (*KERNELS, CUSTOM)}
 
-# What else a firmware may leave out, by the same switch: kernels/picture.c, which models with pictures need.
+# What else a firmware may leave out, by the same switch: kernels/picture.c, which models with pictures need, and kernels/learn.c.
 PICTURE = "picture"
-PARTS = (*(k.name for k in KERNELS), PICTURE)
+LEARN = "learn"
+PARTS = (*(k.name for k in KERNELS), PICTURE, LEARN)
 
 # Kernels whose output may lie exactly on an input of the same size. Everywhere else outputs and inputs share no byte.
 IN_PLACE = tuple(k.name for k in KERNELS if k.in_place)

@@ -1,0 +1,217 @@
+"""A head that learns, in integers alone: the oracle of usermod_c/kernels/learn.c, on the same buffers.
+
+A class is a block: words count, limit, bias, shift (of a prototype the last two are the sum of squares, 64 bits); then for
+prototypes int32 sums, for softmax int32 weights; then for softmax and anomaly the kept examples, int8 [keep][width].
+work is int8 [2][width]: the centre of a softmax head, and room for an example. Example n of a class replaces example n - keep.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+PROTOTYPE, SOFTMAX, ANOMALY = range(3)
+TEACH, FIT, JUDGE = range(3)
+MOST_CLASSES, MOST_WIDTH, MOST_KEPT, MOST_COUNT = 64, 4096, 1024, 65535
+WORDS = 4  # at the head of a block
+EXP = np.round(4096 * np.exp(-np.arange(146) / 16)).astype(np.int64)  # 0 from 145 on
+
+_MOST = 0xFFFFFFFF
+
+Array = np.ndarray
+
+
+@dataclass(frozen=True)
+class Shape:
+    """Kind, width of the embedding, examples that are kept of a class, and the setting: how loose, or one alarm in how many."""
+
+    kind: int
+    width: int
+    keep: int
+    setting: int
+
+    @property
+    def most_setting(self) -> int:
+        """The largest setting of this kind."""
+        return (1 << (24 if self.kind == ANOMALY else 16)) - 1
+
+    @property
+    def block_bytes(self) -> int:
+        """Bytes of a class: a multiple of 4."""
+        kept = self.keep * self.width if self.kind != PROTOTYPE else 0
+        return (4 * WORDS + (4 * self.width if self.kind != ANOMALY else 0) + kept + 3) & ~3
+
+
+class _Class:
+    """Views of a block."""
+
+    def __init__(self, shape: Shape, block: Any):
+        self.words = np.frombuffer(block, "<u4", WORDS)
+        self.square = np.frombuffer(block, "<u8", 1, 8)
+        row = shape.width if shape.kind != ANOMALY else 0
+        self.row = np.frombuffer(block, "<i4", row, 4 * WORDS)
+        room = shape.keep if shape.kind != PROTOTYPE else 0
+        kept = np.frombuffer(block, np.int8, room * shape.width, 4 * (WORDS + row)).reshape(room, shape.width)
+        self.shots = kept
+        self.n = min(int(self.words[0]), shape.keep) if room else int(self.words[0])
+        self.kept = kept[: self.n].astype(np.int64)
+
+    def sums(self) -> tuple[Array, int]:
+        """The sum of the examples, and of the squares of all their elements."""
+        if len(self.shots):
+            return self.kept.sum(0), int((self.kept**2).sum())
+        return self.row.astype(np.int64), int(self.square[0])
+
+
+def learn(op: int, shape: Shape, work: Any, blocks: Sequence[Any], x: Any, arg: int) -> tuple[int, int, int]:
+    """One operation on the buffers; (result, score, margin), the last two of JUDGE alone, in 256ths.
+
+    TEACH adds x to class arg. FIT is done step by step, arg = 0, 1, ..., until its result is 0. JUDGE finds the class of x.
+    """
+    classes = [_Class(shape, block) for block in blocks]
+    x = np.frombuffer(x, np.int8).astype(np.int64) if op != FIT else np.zeros(0, np.int64)
+    if op == TEACH:
+        _teach(shape, classes[arg], x)
+        return 0, 0, 0
+    if op == FIT:
+        return _fit(shape, np.frombuffer(work, np.int8), classes, arg), 0, 0
+    return _judge(shape, np.frombuffer(work, np.int8), classes, x)
+
+
+def _teach(shape: Shape, c: _Class, x: Array) -> None:
+    if shape.kind == PROTOTYPE:
+        c.row[:] += x.astype(np.int32)
+        c.square[0] += np.uint64((x**2).sum())
+    else:
+        c.shots[int(c.words[0]) % shape.keep] = x
+    c.words[0] += 1
+
+
+def _fit(shape: Shape, work: Array, classes: list[_Class], step: int) -> int:
+    if step == 0:
+        if shape.kind == ANOMALY:
+            for c in classes:
+                c.words[1] = _alarm_limit(c.kept, shape.setting)
+        else:
+            _spread_limits(shape, classes)
+        if shape.kind != SOFTMAX or not classes:
+            return 0
+        every = np.concatenate([c.kept for c in classes])
+        total = len(every)
+        centre = (every.sum(0) * 2 + total) // (2 * total)
+        work[: shape.width] = centre
+        power = int((np.clip(every - centre, -128, 127) ** 2).sum()) // total
+        for c in classes:
+            c.row[:] = 0
+            c.words[2] = 0
+            c.words[3:].view("<i4")[0] = max(power, 16).bit_length() - 16
+        return 1
+    centre = work[: shape.width].astype(np.int64)
+    for j in range(max(c.n for c in classes)):
+        for k, c in enumerate(classes):
+            if j < c.n and not _update(classes, np.clip(c.kept[j] - centre, -128, 127), k):
+                return 0
+    return int(step < epochs(sum(c.n for c in classes)))
+
+
+def epochs(total: int) -> int:
+    """How often all kept examples are gone through."""
+    return max(15, min(1500 // total, 60))
+
+
+def _logits(classes: list[_Class], x: Array) -> Array:
+    """One for each class, in 16ths."""
+    sums = np.array([int(((c.row.astype(np.int64) >> 8) * x).sum()) >> (11 + _shift(c)) for c in classes])
+    return sums + (np.array([_bias(c) for c in classes]) >> 14)
+
+
+def _shift(c: _Class) -> int:
+    return int(c.words[3:].view("<i4")[0])
+
+
+def _bias(c: _Class) -> int:
+    return int(c.words[2:3].view("<i4")[0])
+
+
+def _update(classes: list[_Class], x: Array, label: int) -> bool:
+    """One step of gradient descent; whether all weights are small enough for another."""
+    o = _logits(classes, x)
+    e = EXP[np.minimum(o.max() - o, 145)]
+    total = int(e.sum())
+    most = 1 << (31 - max(6, (len(x) - 1).bit_length()))
+    small = True
+    for k, c in enumerate(classes):
+        g = (int(e[k]) * 256 + total // 2) // total - 256 * (k == label)
+        c.row[:] -= (g * x).astype(np.int32)
+        c.words[2:3].view("<i4")[0] -= g * 64
+        small = small and (g == 0 or bool(((c.row >= -most) & (c.row < most)).all())) and -(1 << 25) <= _bias(c) < 1 << 25
+    return small
+
+
+def _spread_limits(shape: Shape, classes: list[_Class]) -> None:
+    """How far from a mean an example may lie: a multiple of what those that were taught lie from theirs, squared, in 16ths."""
+    scatter, total = 0, 0
+    for c in classes:
+        s, square = c.sums()
+        scatter += square - int((s**2).sum()) // c.n
+        total += c.n
+    free = total - len(classes)
+    mean = 16 * scatter // free if free else 0
+    for c in classes:
+        c.words[1] = min(mean * shape.setting * (c.n + 1) // (16 * c.n) + 1, _MOST) if free else 0
+
+
+def _alarm_limit(kept: Array, one_in: int) -> int:
+    """The distance that one in `one_in` normal recordings passes, from the tail of the distances between those that were learnt."""
+    n = len(kept)
+    if n < 2:
+        return 0
+    apart = np.abs(kept[:, None] - kept).sum(2)
+    nearest = (apart + (np.eye(n, dtype=np.int64) << 40)).min(1)
+    mean = int(nearest.sum()) // n
+    above = nearest[nearest > mean]
+    if not len(above):
+        return mean + 1
+    beyond = int((above - mean).sum()) // len(above)
+    turns = _log2(one_in) + _log2(len(above)) - _log2(n)
+    return min(mean + 1 + (beyond * (max(turns, 0) * 45426 >> 16) >> 16), _MOST)
+
+
+def _log2(v: int) -> int:
+    """2^16 times the binary logarithm, rounded down: usermod_c/kernels/integer_math.h."""
+    log = v.bit_length() - 1
+    v <<= 31 - log
+    for _ in range(16):
+        square = v * v
+        two = square >> 63
+        v = square >> (31 + two)
+        log = log << 1 | two
+    return log
+
+
+def _distance(c: _Class, x: Array) -> int:
+    """To the mean of a class, squared, in 16ths: the mean is rounded to quarters."""
+    s, _ = c.sums()
+    mean = (8 * (s + 128 * c.n) + c.n) // (2 * c.n) - 512
+    return int(((4 * x - mean) ** 2).sum())
+
+
+def _judge(shape: Shape, work: Array, classes: list[_Class], x: Array) -> tuple[int, int, int]:
+    if shape.kind == ANOMALY:
+        far = [int(np.abs(c.kept - x).sum(1).min()) for c in classes]
+    else:
+        far = [_distance(c, x) for c in classes]
+    best, score = int(np.argmin(far)), None
+    if shape.kind == SOFTMAX:
+        o = _logits(classes, np.clip(x - work[: shape.width], -128, 127))
+        best = int(o.argmax())
+        e = EXP[np.minimum(o[best] - o, 145)]
+        score = (4096 * 256 + int(e.sum()) // 2) // int(e.sum())
+    margin, limit = 0, int(classes[best].words[1])
+    if limit:
+        # Beside the distance itself it counts how much nearer this class is than the next.
+        others = [f for k, f in enumerate(far) if k != best and shape.kind != ANOMALY]
+        ratio = 192 * far[best] // max(min(others), 1) if others else 0
+        margin = 256 - min(256 * far[best] // limit + ratio, 65535)
+    return best, margin if score is None else score, margin

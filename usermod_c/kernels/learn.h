@@ -1,0 +1,45 @@
+// mica: a head that learns on the embeddings of a frozen network, in integers alone. Oracle: host_tools/mica/reference/learning.py.
+//
+// Nothing is allocated. Memory is never left whatever the blocks hold; their numbers have a meaning only where these functions
+// have written them.
+#ifndef MICA_LEARN_H
+#define MICA_LEARN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "mica_port.h"
+
+enum { MICA_LEARN_PROTOTYPE, MICA_LEARN_SOFTMAX, MICA_LEARN_ANOMALY };
+
+#define MICA_LEARN_MAX_CLASSES (64)
+#define MICA_LEARN_MAX_WIDTH (4096)  // a distance fits 32 bits
+#define MICA_LEARN_MAX_KEPT (1024)
+
+// A class: this, then int32 [width] sums or weights, then int8 [keep][width] examples; of a prototype no examples, of an
+// anomaly no weights. mica_learn_block_bytes() in all, aligned to 4.
+typedef struct {
+    uint32_t count;    // examples that were taught; of these the last `keep` are there
+    uint32_t limit;    // a distance beyond it is unknown; 0: there is no limit
+    uint32_t bias;     // of a prototype this and the next are the sum of the squares of all elements, low half first
+    uint32_t shift;
+    int32_t row[];
+} mica_learn_class_t;
+
+typedef struct {
+    int32_t kind, width, keep;
+    int32_t setting;   // how loose, in 16ths; of an anomaly one alarm in so many
+    int32_t best, score, margin;  // what mica_learn_judge() finds; the last two in 256ths
+} mica_learn_t;        // in the order of an array('i') in MicroPython
+
+bool mica_learn_check(const mica_learn_t *p, size_t classes);
+size_t mica_learn_block_bytes(const mica_learn_t *p);
+
+// blocks: one a class. work: int8 [2][width], the centre of a softmax head and room for an example. x: int8 [width].
+void mica_learn_teach(const mica_learn_t *p, mica_learn_class_t *c, const int8_t *x);
+// Learns from all examples, in steps of a few milliseconds: with step 0, 1, ... until it returns false.
+bool mica_learn_fit(mica_learn_t *p, mica_learn_class_t *const *blocks, uint32_t classes, int8_t *work, uint32_t step);
+// Finds the class that is closest; at least one is there.
+void mica_learn_judge(mica_learn_t *p, mica_learn_class_t *const *blocks, uint32_t classes, int8_t *work, const int8_t *x);
+
+#endif
