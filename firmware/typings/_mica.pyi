@@ -66,6 +66,7 @@ class ModelInfo(NamedTuple):
     n_inputs: int
     n_outputs: int
     n_golden: int  # vectors for the self-test
+    crc32: int  # of the file
 
 class Tokens(NamedTuple):
     count: int  # type: ignore[assignment]  # a tuple has a method of that name
@@ -203,6 +204,12 @@ def cores(n: int = ..., /) -> int:
 
 def sample(scores: Buffer, scale: float, temperature: int, top_k: int, state: Buffer, /) -> int:
     """A token by its score, int8. temperature: in thousandths, 0 for the largest; state: 4 bytes, changed."""
+
+def learn(op: int, numbers: Buffer, work: Buffer, blocks: list[bytearray], x: Buffer, arg: int, /) -> bool:
+    """One operation of a head: 0 teach x to class arg, 1 step arg of learning, 2 find the class of x. See mica.learn.
+
+    numbers: array("i") of kind, width, keep, setting, and what 2 finds: class, score, margin. Returns whether 1 has more to do.
+    """
 
 def see(numbers: Buffer, frame: Buffer, table: Buffer, begin: int, end: int, out: Buffer, /) -> None:
     """Rows [begin, end) of a frame as a picture. numbers: array("H"), see mica.pictures; table: 256 int8 for each channel."""

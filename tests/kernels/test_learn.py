@@ -14,7 +14,15 @@ from mica.reference.learning import ANOMALY, FIT, JUDGE, PROTOTYPE, SOFTMAX, TEA
 
 ROOT = Path(__file__).resolve().parents[2]
 # Width, classes, kept, examples, and how large the elements are.
-SIZES = ((1, 1, 1, 3, 127), (3, 2, 2, 9, 127), (64, 5, 20, 60, 40), (64, 3, 4, 30, 1), (65, 7, 3, 25, 128), (200, 4, 6, 30, 128), (4096, 2, 2, 4, 128))
+SIZES = (
+    (1, 1, 1, 3, 127),
+    (3, 2, 2, 9, 127),
+    (64, 5, 20, 60, 40),
+    (64, 3, 4, 30, 1),
+    (65, 7, 3, 25, 128),
+    (200, 4, 6, 30, 128),
+    (4096, 2, 2, 4, 128),
+)
 ops = learning.learn, engine.learn
 
 
@@ -22,7 +30,9 @@ def _examples(rng: np.random.Generator, width: int, classes: int, n: int, size: 
     means = rng.integers(-size, size, (classes, width))
     # The first of each class comes first, so that no class is empty.
     labels = [*range(classes), *rng.integers(0, classes, n - classes).tolist()]
-    return [(np.clip(means[k] + rng.normal(0, size / 2, width), -128, 127).astype(np.int8).tobytes(), k) for k in labels]
+    return [
+        (np.clip(means[k] + rng.normal(0, size / 2, width), -128, 127).astype(np.int8).tobytes(), k) for k in labels
+    ]
 
 
 @pytest.mark.skipif(not engine.AVAILABLE, reason="no C compiler")
@@ -39,7 +49,9 @@ def test_the_engine_equals_the_oracle(kind: int, size: tuple[int, int, int, int,
             op(TEACH, shape, work, blocks, x, k)
     step, more = 0, 1
     while more and step < 4:
-        more, other = (op(FIT, shape, work, blocks, b"", step)[0] for op, (work, blocks) in zip(ops, there, strict=True))
+        more, other = (
+            op(FIT, shape, work, blocks, b"", step)[0] for op, (work, blocks) in zip(ops, there, strict=True)
+        )
         assert more == other and there[0][1] == there[1][1] and there[0][0][:width] == there[1][0][:width], step
         step += 1
     assert step == (4 if kind == SOFTMAX else 1)

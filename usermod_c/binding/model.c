@@ -276,7 +276,7 @@ static mp_obj_t model_info(const mp_mica_model_t *self) {
     static const qstr fields[] = {
         MP_QSTR_version, MP_QSTR_file_bytes, MP_QSTR_arena_bytes, MP_QSTR_scratch_min, MP_QSTR_scratch_want,
         MP_QSTR_state_bytes, MP_QSTR_table_bytes, MP_QSTR_n_tensors, MP_QSTR_n_steps, MP_QSTR_n_inputs,
-        MP_QSTR_n_outputs, MP_QSTR_n_golden,
+        MP_QSTR_n_outputs, MP_QSTR_n_golden, MP_QSTR_crc32,
     };
     mp_obj_t items[] = {
         mp_obj_new_tuple(2, version),
@@ -291,6 +291,7 @@ static mp_obj_t model_info(const mp_mica_model_t *self) {
         mp_obj_new_int_from_uint(info->n_inputs),
         mp_obj_new_int_from_uint(info->n_outputs),
         mp_obj_new_int_from_uint(mica_golden_count(self->engine)),
+        mp_obj_new_int_from_uint(info->crc32),
     };
     return mp_obj_new_attrtuple(fields, MP_ARRAY_SIZE(fields), items);
 }

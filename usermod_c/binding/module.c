@@ -54,6 +54,9 @@ static const mp_rom_map_elem_t module_globals_table[] = {
     { MP_ROM_QSTR(MP_QSTR_info), MP_ROM_PTR(&module_info_obj) },
     { MP_ROM_QSTR(MP_QSTR_cores), MP_ROM_PTR(&mp_mica_cores_obj) },
     { MP_ROM_QSTR(MP_QSTR_sample), MP_ROM_PTR(&mp_mica_sample_obj) },
+    #ifndef MICA_WITHOUT_LEARN
+    { MP_ROM_QSTR(MP_QSTR_learn), MP_ROM_PTR(&mp_mica_learn_obj) },
+    #endif
     #ifndef MICA_WITHOUT_PICTURE
     { MP_ROM_QSTR(MP_QSTR_see), MP_ROM_PTR(&mp_mica_see_obj) },
     #endif

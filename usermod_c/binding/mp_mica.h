@@ -70,6 +70,9 @@ mp_obj_t mp_mica_piece(const mica_model_t *m, mp_obj_t token); // its bytes
 mp_obj_t mp_mica_encode(const mica_model_t *m, mp_obj_t text); // a list of tokens
 MP_DECLARE_CONST_FUN_OBJ_VAR_BETWEEN(mp_mica_sample_obj);
 
+// learn.c
+MP_DECLARE_CONST_FUN_OBJ_VAR_BETWEEN(mp_mica_learn_obj);
+
 // see.c
 MP_DECLARE_CONST_FUN_OBJ_VAR_BETWEEN(mp_mica_see_obj);
 

@@ -121,5 +121,7 @@ def _class(shape: Shape, data: bytes, at: int) -> tuple[str, bytearray, int]:
 
 
 def is_label(label: object) -> bool:
-    """A text of 1 to 63 bytes, all printable."""
-    return isinstance(label, str) and 1 <= len(label.encode(errors="replace")) <= LABEL_BYTES and label.isprintable()
+    """A text of 1 to 63 bytes without control characters."""
+    if not isinstance(label, str) or any(c < " " or c == "\x7f" for c in label):
+        return False
+    return 1 <= len(label.encode(errors="replace")) <= LABEL_BYTES

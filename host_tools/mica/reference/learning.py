@@ -145,7 +145,9 @@ def _update(classes: list[_Class], x: Array, label: int) -> bool:
         g = (int(e[k]) * 256 + total // 2) // total - 256 * (k == label)
         c.row[:] -= (g * x).astype(np.int32)
         c.words[2:3].view("<i4")[0] -= g * 64
-        small = small and (g == 0 or bool(((c.row >= -most) & (c.row < most)).all())) and -(1 << 25) <= _bias(c) < 1 << 25
+        small = (
+            small and (g == 0 or bool(((c.row >= -most) & (c.row < most)).all())) and -(1 << 25) <= _bias(c) < 1 << 25
+        )
     return small
 
 

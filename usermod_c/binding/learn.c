@@ -1,0 +1,48 @@
+// _mica.learn(): heads that learn. firmware/mica/learn.py is the face for people.
+
+#include "learn.h"
+#include "mp_mica.h"
+
+#ifndef MICA_WITHOUT_LEARN
+
+enum { TEACH, FIT, JUDGE };
+
+static void *get_words(mp_obj_t obj, size_t bytes, mp_uint_t flags) {
+    mp_buffer_info_t buf;
+    mp_get_buffer_raise(obj, &buf, flags);
+    if (buf.len != bytes || (flags & MP_BUFFER_WRITE && (uintptr_t)buf.buf % 4 != 0)) {
+        mp_raise_ValueError(MP_ERROR_TEXT("learn: a buffer of another size"));
+    }
+    return buf.buf;
+}
+
+// learn(op, numbers, work, blocks, x, arg): numbers as array('i') in the order of mica_learn_t; allocates nothing.
+static mp_obj_t module_learn(size_t n_args, const mp_obj_t *args) {
+    (void)n_args;
+    mica_learn_t *p = get_words(args[1], sizeof(*p), MP_BUFFER_RW);
+    size_t classes;
+    mp_obj_t *items;
+    mp_obj_get_array(args[3], &classes, &items);
+    const mp_int_t op = mp_mica_get_int(args[0]), arg = mp_mica_get_int(args[5]);
+    if (!mica_learn_check(p, classes) || op < TEACH || op > JUDGE || arg < 0 || (op != FIT && (size_t)arg >= classes)) {
+        mp_raise_ValueError(MP_ERROR_TEXT("learn: numbers that are no head"));
+    }
+    mica_learn_class_t *blocks[MICA_LEARN_MAX_CLASSES];
+    for (size_t i = 0; i < classes; i++) {
+        blocks[i] = get_words(items[i], mica_learn_block_bytes(p), MP_BUFFER_RW);
+    }
+    int8_t *work = get_words(args[2], 2 * (size_t)p->width, MP_BUFFER_RW);
+    if (op == FIT) {
+        return mp_obj_new_bool(mica_learn_fit(p, blocks, (uint32_t)classes, work, (uint32_t)arg));
+    }
+    const int8_t *x = get_words(args[4], (size_t)p->width, MP_BUFFER_READ);
+    if (op == TEACH) {
+        mica_learn_teach(p, blocks[arg], x);
+    } else {
+        mica_learn_judge(p, blocks, (uint32_t)classes, work, x);
+    }
+    return mp_const_false;
+}
+MP_DEFINE_CONST_FUN_OBJ_VAR_BETWEEN(mp_mica_learn_obj, 6, 6, module_learn);
+
+#endif
