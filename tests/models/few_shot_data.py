@@ -15,13 +15,14 @@ import numpy as np
 import onnx
 import onnxruntime
 
-from mica.compile import compile_file, few_shot
+from mica.compile import compile_file
 from mica.compile.embedding import default
 from mica.format.values import quantise_input
-from mica.importer import import_model, tflite
+from mica.importer import import_model
+from mica.ir.front_end import FrontEnd
+from mica.reference import axes, front_end
 from mica.run.host import HostRunner
 from mica.sound import front_ends
-from mica.reference import axes
 
 ROOT = Path(__file__).resolve().parents[2]
 DEMO = ROOT / "host_tools" / "mica" / "demo"
@@ -59,7 +60,9 @@ def _by_float(model: onnx.ModelProto, tensor: str, x: Array) -> Array:
     session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
     given = session.get_inputs()[0]
     shape = [d if isinstance(d, int) else 1 for d in given.shape]
-    return np.stack([session.run([tensor], {given.name: one.reshape(shape).astype(np.float32)})[0].reshape(-1) for one in x])
+    return np.stack(
+        [session.run([tensor], {given.name: one.reshape(shape).astype(np.float32)})[0].reshape(-1) for one in x]
+    )
 
 
 @functools.cache
@@ -90,13 +93,17 @@ def digits(folder: Path) -> Data:
 
 
 @functools.cache
+def _words_packed() -> bytes:
+    return compile_file(MODELS / "kws" / "model.onnx", np.load(MODELS / "kws" / "calib.npz")["x"], embedding="").data
+
+
+@functools.cache
 def words() -> Data:
     """Ten words, silence (10) and other words (11), of the keyword network."""
     d = np.load(MODELS / "kws" / "eval.npz")
     x = d["x"].astype(np.float32) * d["scale"] + d["offset"]
     path = MODELS / "kws" / "model.onnx"
-    packed = compile_file(path, np.load(MODELS / "kws" / "calib.npz")["x"], embedding="").data
-    return Data(_by(packed, x), _by_float(onnx.load(path), default(import_model(path)), x), d["y"].astype(int))
+    return Data(_by(_words_packed(), x), _by_float(onnx.load(path), default(import_model(path)), x), d["y"].astype(int))
 
 
 @functools.cache
@@ -119,7 +126,9 @@ def gestures() -> Data:
     spec.loader.exec_module(made)
     rng = np.random.default_rng(5)
     kinds = ("rest", "shake", "turn")
-    x = np.stack([made.pretend(kind, rng)[start : start + 100] for kind in kinds for _ in range(20) for start in (0, 50, 100)])
+    x = np.stack(
+        [made.pretend(kind, rng)[start : start + 100] for kind in kinds for _ in range(20) for start in (0, 50, 100)]
+    )
     y = np.repeat(np.arange(3), 60)
     calib = np.stack([made.pretend(kind, rng)[:100] for kind in kinds for _ in range(20)])
     packed = compile_file(Path("features"), calib, front_end=FEATURES, embedding="", alone=True).data
@@ -160,3 +169,20 @@ def machines(folder: Path) -> tuple[Data, Array]:
 
 def _statistics(x: Array) -> Array:
     return np.concatenate([x.mean(1), np.abs(np.diff(x, axis=1)).mean(1)], axis=1)
+
+
+@functools.cache
+def noise() -> Array:
+    """int8 embeddings of the keyword network for white and brown noise, and tones."""
+    rng, front = np.random.default_rng(3), front_ends.of_input("mfcc:mlperf-kws", (1, 49, 10, 1), "x")[0]
+    assert isinstance(front, FrontEnd)
+    made = []
+    for k in range(45):
+        s = rng.standard_normal(16000)
+        if k % 3 == 1:
+            s = np.cumsum(s) - np.linspace(0, s.sum(), 16000)
+        elif k % 3 == 2:
+            s = np.sin(2 * np.pi * rng.uniform(80, 3000) * np.arange(16000) / 16000) + 0.1 * s
+        loud = np.rint(s / np.abs(s).max() * rng.uniform(300, 20000)).astype(np.int16)
+        made.append(front_end.features(front, loud).reshape(49, 10, 1))
+    return _by(_words_packed(), np.stack(made).astype(np.float32))

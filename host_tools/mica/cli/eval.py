@@ -41,7 +41,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     target.add_on(parser)
     parser.add_argument("--float", metavar="MODEL.onnx", dest="float_model", help="compare with the float model")
-    parser.add_argument("--head", metavar="H.learnt", help="a head that mica teach, or a board, has taught on this model's embeddings")
+    parser.add_argument(
+        "--head", metavar="H.learnt", help="a head that mica teach, or a board, has taught on this model's embeddings"
+    )
     parser.add_argument("--samples", metavar="N", type=int, help="use the first N samples, texts or recordings")
     listening.add_settings(parser.add_argument_group("recordings with time stamps"))
 

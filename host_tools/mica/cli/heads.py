@@ -56,12 +56,13 @@ def evaluate(head: Head, path: str, runner: Runner, most: int | None = None) -> 
     """The keys of `mica eval --head --json`. Labels that the head was not taught are to be unknown to it."""
     given = examples.read(path, runner.model, say)[:most]
     width(runner.model, "the model")
-    answers, margins = [], []
+    answers: list[str] = []
+    margins: list[float] = []
     with text.watch() as watch:
         for _, x in embedded(given, runner, watch.progress):
-            answer = head.predict(x)
-            answers.append(UNKNOWN if answer is None else answer[0])
-            margins.append(head.closest(x)[2])
+            label, _, margin = head.closest(x)
+            answers.append(label if margin >= 0 else UNKNOWN)
+            margins.append(margin)
     names, columns = sorted({e.label for e in given}), [*head.labels, UNKNOWN]
     counts = np.zeros((len(names), len(columns)), np.int64)
     for example, answer in zip(given, answers, strict=True):
@@ -92,9 +93,13 @@ def report(r: dict[str, Any]) -> str:
 
     lines = []
     if r["taught"]:
-        lines.append(f"right {share(r['value'])} of {r['taught']} samples of what was taught; {share(r['accepted'])} are not unknown")
+        lines.append(
+            f"right {share(r['value'])} of {r['taught']} samples of what was taught; {share(r['accepted'])} are not unknown"
+        )
     if r["taken"] is not None:
-        lines.append(f"taken for a taught label: {share(r['taken'])} of {r['samples'] - r['taught']} samples of other labels")
+        lines.append(
+            f"taken for a taught label: {share(r['taken'])} of {r['samples'] - r['taught']} samples of other labels"
+        )
     if r["auc"] is not None:
         lines.append(f"auc {r['auc']:.3f}: the chance that a sample of another label is farther away than a taught one")
     rows = [(row["label"], *(n or "." for n in row["answers"])) for row in r["confusion"]]

@@ -17,10 +17,15 @@ JSON_KEYS = "file, size, version, arena_bytes, inputs[], outputs[], layers[], me
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", metavar="MODEL", nargs="?", help=".mica, or .onnx or .tflite")
     parser.add_argument(
-        "--data", dest="eval", metavar="DATA.npz", help="of .onnx and .tflite: labelled data, for the figure beside each tensor"
+        "--data",
+        dest="eval",
+        metavar="DATA.npz",
+        help="of .onnx and .tflite: labelled data, for the figure beside each tensor",
     )
     parser.add_argument("--eval", help=argparse.SUPPRESS)  # the same
-    parser.add_argument("--frontend", metavar="KIND:WORDS", help="of .onnx and .tflite: as for pack, where the data is samples")
+    parser.add_argument(
+        "--frontend", metavar="KIND:WORDS", help="of .onnx and .tflite: as for pack, where the data is samples"
+    )
     parser.add_argument("--ops", action="store_true", help="list the operators that pack supports")
     parser.add_argument(
         "--onnx",
@@ -56,7 +61,9 @@ def run(args: argparse.Namespace) -> int:
     if not target.is_packed(args.model):
         return _embeddings(args)
     if args.eval or args.frontend:
-        raise MicaError("--data and --frontend are for .onnx and .tflite files", todo="mica eval takes a packed model and data")
+        raise MicaError(
+            "--data and --frontend are for .onnx and .tflite files", todo="mica eval takes a packed model and data"
+        )
     if args.onnx:
         outputs.check("--onnx", Path(args.onnx), [("the model", args.model)])
     if args.chart_file:
@@ -87,7 +94,10 @@ def _embeddings(args: argparse.Namespace) -> int:
     kinds.read_as(Path(args.model))
     found, rule = few_shot.figures(Path(args.model), args.frontend, args.eval)
     if not found:
-        raise MicaError(f"{args.model}: has no layer behind which an embedding could be", todo="name a tensor: pack --embedding TENSOR")
+        raise MicaError(
+            f"{args.model}: has no layer behind which an embedding could be",
+            todo="name a tensor: pack --embedding TENSOR",
+        )
     result = {"file": args.model, "embeddings": [vars(c) for c in found], **(vars(rule) if rule else {})}
     text.show(args, result, embeddings_report)
     return 0
@@ -97,7 +107,12 @@ def embeddings_report(r: dict[str, Any]) -> str:
     """A row for each tensor, and what its figure means."""
     shown = "ways" in r
     rows = [
-        (c["name"], text.count(c["size"]), *([text.percent(c["accuracy"])] if shown else []), "<- default" if c["default"] else "")
+        (
+            c["name"],
+            text.count(c["size"]),
+            *([text.percent(c["accuracy"])] if shown else []),
+            "<- default" if c["default"] else "",
+        )
         for c in r["embeddings"]
     ]
     head = ("tensor for --embedding", "numbers", *(["few-shot"] if shown else []), "")

@@ -267,7 +267,12 @@ def command(args: argparse.Namespace, model: str) -> str:
         ("--golden", [str(args.golden)] if args.golden else []),
         ("--custom", _file_names(*args.custom)),
     ]
-    words = ["mica", "pack", *([] if getattr(args, "alone", False) else _file_names(model)), *(["--plain"] if args.plain else [])]
+    words = [
+        "mica",
+        "pack",
+        *([] if getattr(args, "alone", False) else _file_names(model)),
+        *(["--plain"] if args.plain else []),
+    ]
     words += ["--feed"] if args.feed else []
     words += [] if args.embedding is None else [f"--embedding={args.embedding}" if args.embedding else "--embedding"]
     words += [word for option, values in options for value in values for word in (option, value)]

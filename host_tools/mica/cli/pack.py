@@ -28,7 +28,9 @@ JSON_KEYS = (
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("model", metavar="MODEL", nargs="?", help=".onnx or .tflite; left out, --frontend is the whole model")
+    parser.add_argument(
+        "model", metavar="MODEL", nargs="?", help=".onnx or .tflite; left out, --frontend is the whole model"
+    )
     parser.add_argument("-o", "--output", metavar="M.mica", help="default: MODEL.mica beside the model")
     model_options.add_arguments(parser)
     parser.add_argument("--report-error", action="store_true", help="print each layer's error against float")

@@ -33,7 +33,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="prototype, the default: the nearest mean; softmax: weights for each label; anomaly: far from all that was learnt",
     )
     parser.add_argument("--shots", metavar="N", type=int, help="the first N examples of each label; default: all")
-    parser.add_argument("--head", metavar="OLD.learnt", help="go on with this head: labels are added, and examples to labels")
+    parser.add_argument(
+        "--head", metavar="OLD.learnt", help="go on with this head: labels are added, and examples to labels"
+    )
     rule = parser.add_argument_group("what is unknown")
     rule.add_argument("--loose", metavar="X", type=float, help="how much farther than usual an example may be (2)")
     rule.add_argument("--alarms", metavar="N", type=float, help="of anomaly: false alarms a day that are tolerated (1)")
@@ -59,7 +61,14 @@ def run(args: argparse.Namespace) -> int:
     state = head.state()
     outputs.write(output, state)
     rows = [{"label": label, "examples": n} for label, n in zip(head.labels, head.counts, strict=True)]
-    result = {"file": str(output), "size": len(state), "kind": head.kind, "width": head.width, "target": where, "labels": rows}
+    result = {
+        "file": str(output),
+        "size": len(state),
+        "kind": head.kind,
+        "width": head.width,
+        "target": where,
+        "labels": rows,
+    }
     text.show(args, result, report)
     return 0
 

@@ -74,7 +74,9 @@ def cut(s: State) -> State:
     shorten(g, [wish or (g.outputs[0] if s.job.alone else default(g))])
     g.labels, s.labels, s.labels_in_graph = [], [], False
     if (size := g.value(g.outputs[0]).size) > LARGE:
-        s.warn(f"the embedding has {size:,} numbers, and a head keeps as many for each class; see mica info for smaller ones")
+        s.warn(
+            f"the embedding has {size:,} numbers, and a head keeps as many for each class; see mica info for smaller ones"
+        )
     return s
 
 
@@ -111,12 +113,16 @@ def centre(s: State) -> State:
     if not s.job.alone:
         return s
     if s.calibration is None:
-        raise MicaError("--frontend without a network needs --calib", todo="give recordings: their features become the scale")
+        raise MicaError(
+            "--frontend without a network needs --calib", todo="give recordings: their features become the scale"
+        )
     assert s.sound is not None
     g = copy.deepcopy(s.graph)
     g.outputs = [RAW]
     g = insert.put(pipeline.run(dead_code.run(g)), s.sound.front, s.sound.name)
-    seen = np.stack([float_ops.run(g, one)[RAW].reshape(-1) for one in samples_for(g, s.calibration)]).astype(np.float64)
+    seen = np.stack([float_ops.run(g, one)[RAW].reshape(-1) for one in samples_for(g, s.calibration)]).astype(
+        np.float64
+    )
     deviation = seen.std(axis=0)
     of_axes = len(s.graph.value("x").shape) == 2
     factor = 1 / np.where(deviation > 0, deviation, 1) if of_axes else np.ones(len(deviation))
@@ -156,7 +162,9 @@ def _output(g: Graph, wish: str) -> str:
         raise MicaError(f"--embedding {wish}: the model has no such tensor", todo=hint or "mica info MODEL lists some")
     if pool:
         if len(value.shape) < 3:
-            raise MicaError(f"--embedding {wish}: '{name}' is {list(value.shape)}, no feature map", todo="leave the pooling out")
+            raise MicaError(
+                f"--embedding {wish}: '{name}' is {list(value.shape)}, no feature map", todo="leave the pooling out"
+            )
         pooled = g.new_value(f"{name}.{pool}", (1, value.shape[1], *[1] * (len(value.shape) - 2)))
         g.nodes.append(Node(POOLS[pool], pooled, [name], [pooled]))
         name, value = pooled, g.value(pooled)
@@ -184,6 +192,11 @@ def _before(g: Graph, node: Node) -> str:
     """The data that a layer reads, as the layers before it made it; "" where that is an input of the model."""
     makers, name = g.producers(), node.inputs[0]
     back = name
-    while (maker := makers.get(back)) is not None and maker.op in ("Reshape", "Flatten", "DequantizeLinear", "QuantizeLinear"):
+    while (maker := makers.get(back)) is not None and maker.op in (
+        "Reshape",
+        "Flatten",
+        "DequantizeLinear",
+        "QuantizeLinear",
+    ):
         back = maker.inputs[0]
     return "" if maker is None else name

@@ -43,7 +43,9 @@ class Rule:
     shots: int
 
 
-def figures(path: Path, front_end: str | None = None, data: str | Path | None = None) -> tuple[list[Figure], Rule | None]:
+def figures(
+    path: Path, front_end: str | None = None, data: str | Path | None = None
+) -> tuple[list[Figure], Rule | None]:
     """Candidates for the embedding of a model file, with accuracies on labelled data. Raises MicaError."""
     state = front.recognise_front_end(import_graph(State(Job(path, front_end=front_end), Watch())))
     g, listed = state.graph, embedding.candidates(state.graph)
@@ -101,7 +103,9 @@ def _embeddings(g: Graph, data: Dataset, rows: np.ndarray) -> Sequence[np.ndarra
     value = g.value(g.inputs[0])
     made: list[list[np.ndarray]] = [[] for _ in g.outputs]
     for x in Dataset(data.x[rows], data.y[rows], "top1").inputs(value.shape, value.name):
-        kept = {name: y for name, y in float_ops.stream(g, {value.name: x[0].reshape(value.shape)}) if name in g.outputs}
+        kept = {
+            name: y for name, y in float_ops.stream(g, {value.name: x[0].reshape(value.shape)}) if name in g.outputs
+        }
         for k, name in enumerate(g.outputs):
             made[k].append(kept[name].reshape(-1))
     return [np.stack(rows_of) for rows_of in made]
