@@ -19,7 +19,7 @@ from few_shot_data import Data
 from mica.learn import Head
 from mica.run.evaluation import auc
 
-DRAWS = 12 if not os.environ.get("MICA_TEST_ALL") else 40
+DRAWS = 6 if not os.environ.get("MICA_TEST_ALL") else 40
 SOFTMAX, PROTOTYPE = 0.015, 0.02  # what integers may cost against float
 SHARED = pytest.mark.skipif(
     not sets.MODELS.is_dir(), reason="the reference models are not beside the project (../shared/models)"

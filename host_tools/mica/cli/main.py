@@ -37,7 +37,7 @@ COMMANDS = {
     "verify": "compare every layer on a target with the host, byte for byte",
     "bench": "what a model costs on a target, layer by layer",
     "fit": "whether a model fits a board, and what it will take there",
-    "demo": "handwritten digits at a board's REPL, or sentences that a house obeys",
+    "demo": "handwritten digits at a board's REPL, sentences that a house obeys, or a board that learns",
     "doctor": "what is wrong with a board or its port, and what to do",
     "build": "build the firmware for a board",
     "natmod": "build the engine as a native module, for stock firmware",

@@ -21,7 +21,9 @@ HEAD = ".learnt"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("models", metavar="M.mica", nargs="+", help="models, and H.learnt: what a head of one of them has learnt")
+    parser.add_argument(
+        "models", metavar="M.mica", nargs="+", help="models, and H.learnt: what a head of one of them has learnt"
+    )
     parser.add_argument(
         "--learnt", metavar="PATH", default="/learnt", help="where mica.Learner looks for the head; default /learnt"
     )
@@ -57,7 +59,9 @@ def _head(path: str, files: Mapping[str, bytes]) -> bytes:
     except MicaError as e:
         raise e.at(path) from None
     if head.model not in {digest(data) for data in files.values()}:
-        raise MicaError(f"{path}: was taught with another model than {', '.join(files)}", todo="push it beside that one")
+        raise MicaError(
+            f"{path}: was taught with another model than {', '.join(files)}", todo="push it beside that one"
+        )
     return state
 
 
@@ -83,7 +87,9 @@ def run(args: argparse.Namespace) -> int:
     files: dict[str, bytes] = {}
     heads = [path for path in args.models if Path(path).suffix == HEAD]
     if len(heads) > 1:
-        raise MicaError(f"{heads[1]}: one head has the place {args.learnt}", todo="push one after the other, each with its --learnt")
+        raise MicaError(
+            f"{heads[1]}: one head has the place {args.learnt}", todo="push one after the other, each with its --learnt"
+        )
     models = [path for path in args.models if path not in heads]
     for path in models:
         data = target.read_model(path)

@@ -14,4 +14,6 @@ def store(board: Link, state: bytes, path: str) -> None:
     except BoardError as error:
         if error.exception not in ("ImportError", "AttributeError"):
             raise
-        raise MicaError(f"{board.name} has mica {version}, which learns nothing", todo="flash a newer firmware") from None
+        raise MicaError(
+            f"{board.name} has mica {version}, which learns nothing", todo="flash a newer firmware"
+        ) from None
