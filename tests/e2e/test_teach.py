@@ -104,6 +104,18 @@ def test_a_head_goes_on(typed: Type, folder: Path) -> None:
     }
 
 
+def test_heads_of_two_boards_are_added_up(typed: Type, folder: Path) -> None:
+    """The sum is the head that was taught all of it."""
+    d = np.load(folder / "few.npz")
+    for name, rows in (("a", slice(0, 40)), ("b", slice(40, 80)), ("both", slice(0, 80))):
+        np.savez(folder / f"{name}.npz", x=d["x"][rows], y=d["y"][rows], scale=d["scale"])
+        typed(f"teach e.mica {name}.npz -o {name}.learnt")
+    typed("teach e.mica --head a.learnt --head b.learnt -o sum.learnt")
+    assert (folder / "sum.learnt").read_bytes() == (folder / "both.learnt").read_bytes()
+    typed("teach e.mica a.npz --kind softmax -o soft.learnt")
+    assert "only prototypes" in typed("teach e.mica --head a.learnt --head soft.learnt")
+
+
 def test_features_alone(typed: Type, folder: Path) -> None:
     rng = np.random.default_rng(0)
     for label, size in (("calm", 300), ("wild", 3000)):
@@ -136,6 +148,7 @@ def test_features_alone(typed: Type, folder: Path) -> None:
         ("info e.mica --data few.npz", "are for .onnx and .tflite files"),
         (f"teach {DEMO / 'command.mica'} few.npz", "mica pack --embedding"),
         ("teach e.mica nowhere", "no such file"),
+        ("teach e.mica", "there is no DATA"),
         ("teach e.mica few.npz --shots 0", "expected 1 or more"),
         ("teach e.mica few.npz --loose 0", "give positive numbers"),
         ("eval e.mica few.npz --head few.npz", "few.npz: the state of a head"),

@@ -22,6 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "data",
         metavar="DATA",
+        nargs="?",
         help="a folder with a folder of sound files, pictures or .npz files for each label, or with files of one label, its own name. Or an "
         ".npz with x and y, or a table with a column label",
     )
@@ -34,10 +35,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--shots", metavar="N", type=int, help="the first N examples of each label; default: all")
     parser.add_argument(
-        "--head", metavar="OLD.learnt", help="go on with this head: labels are added, and examples to labels"
+        "--head",
+        metavar="OLD.learnt",
+        action="append",
+        default=[],
+        help="go on with this head: labels are added, and examples to labels. Prototypes of several boards are added up: --head A --head B",
     )
     rule = parser.add_argument_group("what is unknown")
-    rule.add_argument("--loose", metavar="X", type=float, help="how much farther than usual an example may be (2)")
+    rule.add_argument("--loose", metavar="X", type=float, help="how much farther than usual an example may be (2.25)")
     rule.add_argument("--alarms", metavar="N", type=float, help="of anomaly: false alarms a day that are tolerated (1)")
     rule.add_argument("--judged", metavar="N", type=float, help="of anomaly: recordings that are judged a day (1440)")
     rule.add_argument("--keep", metavar="N", type=int, help="examples kept of a label, by softmax and anomaly (20)")
@@ -48,11 +53,13 @@ def run(args: argparse.Namespace) -> int:
     data = target.read_model(args.model)
     output = Path(args.output) if args.output else Path(args.model).with_suffix(".learnt")
     outputs.check("-o", output, [("the model", args.model)])
+    if args.data is None and not args.head:
+        raise MicaError("teach: there is no DATA", todo="give a folder of examples, or heads to add up with --head")
     if args.shots is not None and args.shots < 1:
         raise MicaError(f"--shots {args.shots}", todo="expected 1 or more")
     with target.open_model(args.model, args.on, custom=target.custom_of(args)) as runner:
         head = _head(args, data, heads.width(runner.model, args.model))
-        every = examples.read(args.data, runner.model, say)
+        every = examples.read(args.data, runner.model, say) if args.data else []
         given = [e for _, group in groupby(every, lambda e: e.label) for e in list(group)[: args.shots]]
         with text.watch() as watch:
             for label, x in heads.embedded(given, runner, watch.progress):
@@ -74,13 +81,16 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _head(args: argparse.Namespace, data: bytes, width: int) -> Head:
-    """A new one, or the one of --head. Raises MicaError."""
+    """A new one, or the sum of those of --head. Raises MicaError."""
     settings = {k: v for k in ("keep", "loose", "alarms", "judged") if (v := getattr(args, k)) is not None}
-    if args.head is None:
+    if not args.head:
         return Head(args.kind, width, model=digest(data), **settings)
     if settings:
         raise MicaError(f"--{next(iter(settings))}: the head of --head has its own", todo="leave it out")
-    return heads.read(args.head, data)
+    first, *others = (heads.read(path, data) for path in args.head)
+    for other in others:
+        first.add(other)
+    return first
 
 
 def report(r: dict[str, Any]) -> str:
