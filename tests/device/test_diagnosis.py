@@ -325,7 +325,7 @@ def test_romfs_of_a_pico(pico_board: Link) -> None:
     """Its window is a block device, which has no len()."""
     found = judge(parse(ask(pico_board, on_board.call("probe"))), None)
     (romfs,) = (f for f in found if f.what == "romfs")
-    assert (romfs.state, romfs.text) == (OK, "a window of 983,040 bytes")
+    assert (romfs.state, romfs.text) == (OK, "a window of 950,272 bytes")
 
 
 def test_probe_on_stock_micropython() -> None:

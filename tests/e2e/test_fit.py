@@ -162,7 +162,7 @@ def test_too_much_for_the_board(tmp_path: Path) -> None:
 
 
 def test_proposes_four_bits_where_flash_is_short(tmp_path: Path) -> None:
-    """1,070 kB of int8 weights do not fit into 960 KB for models: the proposed line packs a model that fits, with its
+    """1,070 kB of int8 weights do not fit into 928 KB for models: the proposed line packs a model that fits, with its
     price in time.
 
     Without that line it does not fit, and `pack --board` refuses it.
@@ -185,7 +185,7 @@ def test_proposes_four_bits_where_flash_is_short(tmp_path: Path) -> None:
 def test_pack_refuses_what_fit_refuses(
     tmp_path: Path, n_in: int, size: int, n_out: int, stride: int, of: list[str]
 ) -> None:
-    """A file of 1.5 MB is more than the Pico's 960 KB for models, though its chip has 2 MB of flash; so with the heap."""
+    """A file of 1.5 MB is more than the Pico's 928 KB for models, though its chip has 2 MB of flash; so with the heap."""
     path, packed, free = convolution(tmp_path, n_in, size, n_out, stride), tmp_path / "for.mica", tmp_path / "free.mica"
     assert mica("pack", path, "--plain", "-o", free).code == 0, "without --board nothing is refused"
     reasons = mica("fit", free, "--board", "RPI_PICO", "--json").json["reasons"]

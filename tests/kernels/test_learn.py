@@ -139,5 +139,7 @@ def test_the_header_says_the_same() -> None:
     }
     names = re.findall(r"MICA_LEARN_(\w+)", text.split("enum {")[1].split("}")[0])
     assert names == ["PROTOTYPE", "SOFTMAX", "ANOMALY"]
-    table = (ROOT / "usermod_c" / "kernels" / "learn.c").read_text().split("exponentials[146] = {")[1].split("}")[0]
-    assert [int(v) for v in re.findall(r"\d+", table)] == learning.EXP.tolist()
+    source = (ROOT / "usermod_c" / "kernels" / "learn.c").read_text()
+    tables = [[int(v) for v in t.split(",") if v.strip()] for t in re.findall(r"uint16_t \w+\[\] = \{([^}]*)\}", source)]
+    assert tables == [learning.WHOLE.tolist(), learning.SIXTEENTHS.tolist()]
+    assert np.abs(learning.EXP - 4096 * np.exp(-np.arange(160) / 16)).max() < 1

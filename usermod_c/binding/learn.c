@@ -1,13 +1,15 @@
 // _mica.learn(): heads that learn. firmware/mica/learn.py is the face for people.
 
-#include "learn.h"
+#include <string.h>
+
 #include "mp_mica.h"
+#include "learn.h"
 
 #ifndef MICA_WITHOUT_LEARN
 
 enum { TEACH, FIT, JUDGE };
 
-static void *get_words(mp_obj_t obj, size_t bytes, mp_uint_t flags) {
+static void *get_bytes(mp_obj_t obj, size_t bytes, mp_uint_t flags) {
     mp_buffer_info_t buf;
     mp_get_buffer_raise(obj, &buf, flags);
     if (buf.len != bytes || (flags & MP_BUFFER_WRITE && (uintptr_t)buf.buf % 4 != 0)) {
@@ -19,27 +21,31 @@ static void *get_words(mp_obj_t obj, size_t bytes, mp_uint_t flags) {
 // learn(op, numbers, work, blocks, x, arg): numbers as array('i') in the order of mica_learn_t; allocates nothing.
 static mp_obj_t module_learn(size_t n_args, const mp_obj_t *args) {
     (void)n_args;
-    mica_learn_t *p = get_words(args[1], sizeof(*p), MP_BUFFER_RW);
+    mica_learn_t p;
+    int8_t *numbers = get_bytes(args[1], MICA_LEARN_NUMBERS_BYTES, MP_BUFFER_RW);
+    memcpy(&p, numbers, MICA_LEARN_NUMBERS_BYTES);
     size_t classes;
     mp_obj_t *items;
     mp_obj_get_array(args[3], &classes, &items);
     const mp_int_t op = mp_mica_get_int(args[0]), arg = mp_mica_get_int(args[5]);
-    if (!mica_learn_check(p, classes) || op < TEACH || op > JUDGE || arg < 0 || (op != FIT && (size_t)arg >= classes)) {
+    if (!mica_learn_check(&p) || classes > MICA_LEARN_MAX_CLASSES || op < TEACH || op > JUDGE || arg < 0
+        || (op != FIT && (size_t)arg >= classes)) {
         mp_raise_ValueError(MP_ERROR_TEXT("learn: numbers that are no head"));
     }
-    mica_learn_class_t *blocks[MICA_LEARN_MAX_CLASSES];
+    p.classes = (uint32_t)classes;
     for (size_t i = 0; i < classes; i++) {
-        blocks[i] = get_words(items[i], mica_learn_block_bytes(p), MP_BUFFER_RW);
+        p.blocks[i] = get_bytes(items[i], mica_learn_block_bytes(&p), MP_BUFFER_RW);
     }
-    int8_t *work = get_words(args[2], 2 * (size_t)p->width, MP_BUFFER_RW);
+    p.work = get_bytes(args[2], 2 * (size_t)p.width, MP_BUFFER_RW);
     if (op == FIT) {
-        return mp_obj_new_bool(mica_learn_fit(p, blocks, (uint32_t)classes, work, (uint32_t)arg));
+        return mp_obj_new_bool(mica_learn_fit(&p, (uint32_t)arg));
     }
-    const int8_t *x = get_words(args[4], (size_t)p->width, MP_BUFFER_READ);
+    const int8_t *x = get_bytes(args[4], (size_t)p.width, MP_BUFFER_READ);
     if (op == TEACH) {
-        mica_learn_teach(p, blocks[arg], x);
+        mica_learn_teach(&p, (uint32_t)arg, x);
     } else {
-        mica_learn_judge(p, blocks, (uint32_t)classes, work, x);
+        mica_learn_judge(&p, x);
+        memcpy(numbers, &p, MICA_LEARN_NUMBERS_BYTES);
     }
     return mp_const_false;
 }

@@ -6,74 +6,71 @@
 
 #include "integer_math.h"
 
-// round(4096 * exp(-j / 16)); 0 from 145 on.
-static const uint16_t exponentials[146] = {
-    4096, 3848, 3615, 3396, 3190, 2997, 2815, 2645, 2484, 2334, 2192, 2060, 1935, 1818, 1707, 1604, 1507, 1416, 1330, 1249,
-    1174, 1102, 1036, 973, 914, 859, 807, 758, 712, 669, 628, 590, 554, 521, 489, 460, 432, 406, 381, 358,
-    336, 316, 297, 279, 262, 246, 231, 217, 204, 192, 180, 169, 159, 149, 140, 132, 124, 116, 109, 103,
-    96, 90, 85, 80, 75, 70, 66, 62, 58, 55, 52, 48, 46, 43, 40, 38, 35, 33, 31, 29,
-    28, 26, 24, 23, 21, 20, 19, 18, 17, 16, 15, 14, 13, 12, 12, 11, 10, 10, 9, 8,
-    8, 7, 7, 7, 6, 6, 5, 5, 5, 5, 4, 4, 4, 4, 3, 3, 3, 3, 3, 2,
-    2, 2, 2, 2, 2, 2, 2, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1,
-    1, 1, 1, 1, 1, 0,
+// Kernels are built for speed, which only the loops over weights need.
+#define SMALL __attribute__((cold))
+#define LOOP __attribute__((noinline)) static
+
+// round(32768 * exp(-k)), and round(32768 * exp(-k / 16)).
+static const uint16_t whole[] = { 32768, 12055, 4435, 1631, 600, 221, 81, 30, 11, 4 };
+static const uint16_t sixteenths[] = {
+    32768, 30783, 28918, 27166, 25520, 23974, 22521, 21157, 19875, 18671, 17539, 16477, 15479, 14541, 13660, 12832,
 };
 
-bool mica_learn_check(const mica_learn_t *p, size_t classes) {
+SMALL bool mica_learn_check(const mica_learn_t *p) {
     return p->kind >= 0 && p->kind <= MICA_LEARN_ANOMALY && p->width >= 1 && p->width <= MICA_LEARN_MAX_WIDTH && p->keep >= 1
-           && p->keep <= MICA_LEARN_MAX_KEPT && p->setting >= 1
-           && p->setting < (p->kind == MICA_LEARN_ANOMALY ? 1 << 24 : 1 << 16) && classes <= MICA_LEARN_MAX_CLASSES;
+           && p->keep <= MICA_LEARN_MAX_KEPT && p->setting >= 1 && p->setting < 1 << (p->kind == MICA_LEARN_ANOMALY ? 24 : 16);
 }
 
-static uint32_t row_words(const mica_learn_t *p) {
-    return p->kind == MICA_LEARN_ANOMALY ? 0 : (uint32_t)p->width;
+SMALL static int32_t row_words(const mica_learn_t *p) {
+    return p->kind == MICA_LEARN_ANOMALY ? 0 : p->width;
 }
 
-size_t mica_learn_block_bytes(const mica_learn_t *p) {
-    const size_t kept = p->kind == MICA_LEARN_PROTOTYPE ? 0 : (size_t)p->keep * (size_t)p->width;
-    return (sizeof(mica_learn_class_t) + 4 * row_words(p) + kept + 3) & ~(size_t)3;
+SMALL size_t mica_learn_block_bytes(const mica_learn_t *p) {
+    const int32_t kept = p->kind == MICA_LEARN_PROTOTYPE ? 0 : p->keep * p->width;
+    return (sizeof(mica_learn_class_t) + (size_t)(4 * row_words(p) + kept) + 3) & ~(size_t)3;
 }
 
-static int8_t *example(const mica_learn_t *p, const mica_learn_class_t *c, uint32_t i) {
+SMALL static int8_t *example(const mica_learn_t *p, const mica_learn_class_t *c, uint32_t i) {
     return (int8_t *)(c->row + row_words(p)) + i * (uint32_t)p->width;
 }
 
-// Examples that the class stands for, at least 1: of a prototype all, else those that are kept.
-static uint32_t kept(const mica_learn_t *p, const mica_learn_class_t *c) {
-    uint32_t most = p->kind == MICA_LEARN_PROTOTYPE ? 65535 : (uint32_t)p->keep;
-    uint32_t n = c->count < most ? c->count : most;
+// Examples that a class stands for, at least 1: of a prototype all, else those that are kept.
+SMALL static uint32_t kept(const mica_learn_t *p, const mica_learn_class_t *c) {
+    const uint32_t most = p->kind == MICA_LEARN_PROTOTYPE ? 65535 : (uint32_t)p->keep, n = c->count < most ? c->count : most;
     return n ? n : 1;
 }
 
 // Few are divided, and MicroPython's native modules have no division of 64 bits.
-static uint64_t divide(uint64_t a, uint32_t b) {
-    uint64_t q = 0, rest = 0;
-    for (int i = 63; i >= 0; --i) {
-        rest = rest << 1 | (a >> i & 1);
-        q <<= 1;
-        if (rest >= b) {
+SMALL static uint64_t divide(uint64_t a, uint32_t b) {
+    uint32_t rest = 0;
+    for (uint32_t i = 0; i < 64; ++i) {
+        const uint32_t carry = rest >> 31;
+        rest = rest << 1 | (uint32_t)(a >> 63);
+        a <<= 1;
+        if (carry != 0 || rest >= b) {
             rest -= b;
-            q |= 1;
+            ++a;
         }
     }
-    return q;
+    return a;
 }
 
-static uint32_t at_most(uint64_t v, uint32_t most) {
+SMALL static uint32_t at_most(uint64_t v, uint32_t most) {
     return v < most ? (uint32_t)v : most;
 }
 
-void mica_learn_teach(const mica_learn_t *p, mica_learn_class_t *c, const int8_t *x) {
-    const uint32_t width = (uint32_t)p->width;
+SMALL void mica_learn_teach(const mica_learn_t *p, uint32_t k, const int8_t *x) {
+    mica_learn_class_t *c = p->blocks[k];
     if (p->kind == MICA_LEARN_PROTOTYPE) {
         uint32_t square = 0;
-        for (uint32_t i = 0; i < width; ++i) {
+        for (int32_t i = 0; i < p->width; ++i) {
             c->row[i] = (int32_t)((uint32_t)c->row[i] + (uint32_t)x[i]);
             square += (uint32_t)(x[i] * x[i]);
         }
         c->bias += square;
         c->shift += c->bias < square;
     } else {
-        memcpy(example(p, c, c->count % (uint32_t)p->keep), x, width);
+        memcpy(example(p, c, c->count % (uint32_t)p->keep), x, (size_t)p->width);
     }
     c->count++;
 }
@@ -81,286 +78,308 @@ void mica_learn_teach(const mica_learn_t *p, mica_learn_class_t *c, const int8_t
 // ---- Prototypes
 
 // Element i of the sum of a class.
-static int32_t sum_of(const mica_learn_t *p, const mica_learn_class_t *c, uint32_t n, uint32_t i) {
+SMALL static int32_t sum_of(const mica_learn_t *p, const mica_learn_class_t *c, int32_t i) {
     if (p->kind == MICA_LEARN_PROTOTYPE) {
         return c->row[i];
     }
     int32_t sum = 0;
     const int8_t *x = example(p, c, 0) + i;
-    for (; n != 0; --n, x += p->width) {
+    for (uint32_t n = kept(p, c); n != 0; --n, x += p->width) {
         sum += *x;
     }
     return sum;
 }
 
 // To the mean of a class, squared, in 16ths: the mean is rounded to quarters.
-static uint32_t distance(const mica_learn_t *p, const mica_learn_class_t *c, const int8_t *x) {
+SMALL static uint32_t distance(const mica_learn_t *p, const mica_learn_class_t *c, const int8_t *x) {
     const uint32_t n = kept(p, c);
     uint32_t d = 0;
-    for (uint32_t i = 0; i < (uint32_t)p->width; ++i) {
-        const uint32_t sum = (uint32_t)sum_of(p, c, n, i) + 128 * n;  // not negative
+    for (int32_t i = 0; i < p->width; ++i) {
+        const uint32_t sum = (uint32_t)sum_of(p, c, i) + 128 * n;  // not negative
         const uint32_t apart = 4 * (uint32_t)x[i] - ((8 * sum + n) / (2 * n) - 512);
         d += apart * apart;
     }
     return d;
 }
 
-static uint64_t sum_of_squares(const mica_learn_t *p, const mica_learn_class_t *c, uint32_t n) {
+SMALL static uint64_t sum_of_squares(const mica_learn_t *p, const mica_learn_class_t *c) {
     if (p->kind == MICA_LEARN_PROTOTYPE) {
         return (uint64_t)c->shift << 32 | c->bias;
     }
     uint64_t sum = 0;
     const int8_t *x = example(p, c, 0);
-    for (uint32_t i = n * (uint32_t)p->width; i != 0; --i, ++x) {
+    for (uint32_t i = kept(p, c) * (uint32_t)p->width; i != 0; --i, ++x) {
         sum += (uint32_t)(*x * *x);
     }
     return sum;
 }
 
-// How far from a mean an example may lie: a multiple of what those that were taught lie from theirs.
-static void spread_limits(const mica_learn_t *p, mica_learn_class_t *const *blocks, uint32_t classes) {
-    uint64_t scatter = 0;
-    uint32_t total = 0;
-    for (uint32_t k = 0; k < classes; ++k) {
-        const uint32_t n = kept(p, blocks[k]);
-        uint64_t squared = 0;
-        for (uint32_t i = 0; i < (uint32_t)p->width; ++i) {
-            const int64_t s = sum_of(p, blocks[k], n, i);
-            squared += (uint64_t)(s * s);
-        }
-        scatter += sum_of_squares(p, blocks[k], n) - divide(squared, n);
-        total += n;
+// How far all examples of classes [from, to) lie from their mean, squared, summed up; their number, and if asked for their mean.
+SMALL static uint64_t scatter(const mica_learn_t *p, uint32_t from, uint32_t to, uint32_t *total, int8_t *mean) {
+    uint64_t squares = 0, squared = 0;
+    uint32_t n = 0;
+    for (uint32_t k = from; k < to; ++k) {
+        squares += sum_of_squares(p, p->blocks[k]);
+        n += kept(p, p->blocks[k]);
     }
-    const uint32_t free = total - classes, mean = free ? at_most(divide(16 * scatter, free), UINT32_MAX) : 0;
-    for (uint32_t k = 0; k < classes; ++k) {
-        const uint32_t n = kept(p, blocks[k]);
-        blocks[k]->limit = free ? at_most(divide((uint64_t)mean * (uint32_t)p->setting * (n + 1), 16 * n) + 1, UINT32_MAX) : 0;
+    for (int32_t i = 0; i < p->width; ++i) {
+        int32_t sum = 0;
+        for (uint32_t k = from; k < to; ++k) {
+            sum += sum_of(p, p->blocks[k], i);
+        }
+        squared += (uint64_t)((int64_t)sum * sum);
+        if (mean != NULL) {
+            mean[i] = (int8_t)((2 * (uint32_t)sum + 257 * n) / (2 * n) - 128);
+        }
+    }
+    *total = n;
+    return squares - divide(squared, n);
+}
+
+// How far from a mean an example may lie, in 16ths: a multiple of what those that were taught lie from theirs.
+SMALL static void spread_limits(const mica_learn_t *p) {
+    uint64_t sum = 0;
+    uint32_t free = 0, n;
+    for (uint32_t k = 0; k < p->classes; ++k) {
+        sum += scatter(p, k, k + 1, &n, NULL);
+        free += n - 1;
+    }
+    const uint32_t loose = free ? at_most((divide(16 * sum, free) * (uint32_t)p->setting >> 4) + 1, INT32_MAX) : 0;
+    for (uint32_t k = 0; k < p->classes; ++k) {
+        p->blocks[k]->limit = loose + loose / kept(p, p->blocks[k]);
     }
 }
 
 // ---- Softmax
 
-// In 16ths; the largest is p->best.
-static void logits(mica_learn_t *p, mica_learn_class_t *const *blocks, uint32_t classes, const int8_t *x, int32_t *out) {
-    p->best = 0;
-    for (uint32_t k = 0; k < classes; ++k) {
-        const int32_t *w = blocks[k]->row, *end = w + p->width;
-        const int8_t *each = x;
-        uint32_t sum = 0;
-        while (end - w >= 4) {
-            sum += (uint32_t)(w[0] >> 8) * (uint32_t)each[0] + (uint32_t)(w[1] >> 8) * (uint32_t)each[1];
-            sum += (uint32_t)(w[2] >> 8) * (uint32_t)each[2] + (uint32_t)(w[3] >> 8) * (uint32_t)each[3];
-            w += 4;
-            each += 4;
-        }
-        while (w != end) {
-            sum += (uint32_t)(*w++ >> 8) * (uint32_t)*each++;
-        }
-        out[k] = ((int32_t)sum >> ((11 + blocks[k]->shift) & 31)) + ((int32_t)blocks[k]->bias >> 14);
-        p->best = out[k] > out[p->best] ? (int32_t)k : p->best;
-    }
-}
+// Element i - 1, and i one less. Cortex-M0+ has no signed load with an offset that is a number, so the compiler may not know it.
+#define BEFORE(x, i) (--(i), HIDDEN(i), (uint32_t)(x)[i])
+#define HIDDEN(i) ({ __asm__("" : "+r" (i)); })
 
-// Turns logits into numerators of probabilities; returns their sum, at least 4096.
-static uint32_t numerators(const mica_learn_t *p, int32_t *o, uint32_t classes) {
-    const int32_t most = o[p->best];
+LOOP uint32_t dot(const int32_t *w, const int8_t *x, size_t n) {
     uint32_t sum = 0;
-    for (uint32_t k = 0; k < classes; ++k) {
-        const uint32_t j = (uint32_t)most - (uint32_t)o[k];
-        o[k] = exponentials[j < 145 ? j : 145];
-        sum += (uint32_t)o[k];
+    for (w += n; n >= 4;) {
+        w -= 4;
+        sum += (uint32_t)(w[3] >> 8) * BEFORE(x, n);
+        sum += (uint32_t)(w[2] >> 8) * BEFORE(x, n);
+        sum += (uint32_t)(w[1] >> 8) * BEFORE(x, n);
+        sum += (uint32_t)(w[0] >> 8) * BEFORE(x, n);
+    }
+    while (n != 0) {
+        sum += (uint32_t)(*--w >> 8) * BEFORE(x, n);
     }
     return sum;
 }
 
-// One step of gradient descent; returns whether all weights are small enough for another.
-static bool update(mica_learn_t *p, mica_learn_class_t *const *blocks, uint32_t classes, const int8_t *x, uint32_t label) {
-    int32_t o[MICA_LEARN_MAX_CLASSES];
-    uint32_t bits = 25, beyond = 0, bias_beyond = 0;
+LOOP void descend(uint32_t *w, const int8_t *x, size_t n, uint32_t g) {
+    for (w += n; n >= 4;) {
+        w -= 4;
+        w[3] -= g * BEFORE(x, n);
+        w[2] -= g * BEFORE(x, n);
+        w[1] -= g * BEFORE(x, n);
+        w[0] -= g * BEFORE(x, n);
+    }
+    while (n != 0) {
+        *--w -= g * BEFORE(x, n);
+    }
+}
+
+LOOP void centred(const mica_learn_t *p, const int8_t *x) {
+    const int8_t *centre = p->work;
+    int8_t *to = p->work + p->width;
+    for (size_t i = (size_t)p->width; i-- != 0;) {
+        int32_t v = x[i] - centre[i];
+        v = v < -128 ? -128 : v;
+        to[i] = (int8_t)(v > 127 ? 127 : v);
+    }
+}
+
+// Of example x, the numerators of probabilities in `e`; the largest, 4096, is that of p->best. Returns their sum.
+SMALL static uint32_t numerators(mica_learn_t *p, const int8_t *x, uint32_t *e) {
+    const size_t width = (size_t)p->width;
+    centred(p, x);
+    uint32_t best = 0, sum = 0;
+    for (uint32_t k = 0; k < p->classes; ++k) {
+        const mica_learn_class_t *c = p->blocks[k];
+        const int32_t product = (int32_t)dot(c->row, p->work + width, width);
+        e[k] = (uint32_t)((product >> ((11 + c->shift) & 31)) + ((int32_t)c->bias >> 14));  // a logit, in 16ths
+        best = (int32_t)e[k] > (int32_t)e[best] ? k : best;
+    }
+    const uint32_t most = e[best];
+    for (uint32_t k = 0; k < p->classes; ++k) {
+        const uint32_t j = most - e[k];
+        e[k] = j < 160 ? ((uint32_t)whole[j >> 4] * sixteenths[j & 15] + (1 << 17)) >> 18 : 0;  // 4096 * exp(-j / 16)
+        sum += e[k];
+    }
+    p->best = (int32_t)best;
+    return sum;
+}
+
+// One step of gradient descent.
+SMALL static void update(mica_learn_t *p, const int8_t *x, uint32_t label) {
+    uint32_t e[MICA_LEARN_MAX_CLASSES];
+    const uint32_t sum = numerators(p, x, e);
+    for (uint32_t k = 0; k < p->classes; ++k) {
+        const uint32_t g = (e[k] * 256 + sum / 2) / sum - (k == label ? 256 : 0);
+        if (g != 0) {
+            p->blocks[k]->bias -= g * 64;
+            descend((uint32_t *)p->blocks[k]->row, p->work + p->width, (size_t)p->width, g);
+        }
+    }
+}
+
+// A step moves a weight by less than 2^15. Weights below 2^25 have sums of 64 products that fit 32 bits, those below 2^24 of 128. How large
+// they are is looked at each time as many steps as may have moved one by half of that have been done.
+SMALL static bool small(const mica_learn_t *p, uint32_t bits) {
+    uint32_t beyond = 0;
+    for (uint32_t k = 0; k < p->classes; ++k) {
+        for (int32_t i = 0; i < p->width; ++i) {
+            beyond |= (uint32_t)p->blocks[k]->row[i] + (1u << bits);
+        }
+    }
+    return beyond >> (bits + 1) == 0;
+}
+
+// The centre of all examples, weights of 0, and how much sums are shifted: a step moves a logit by the squares of an example in
+// 2^-(15 + shift), neither too much nor too little.
+SMALL static void begin(const mica_learn_t *p) {
+    uint32_t total;
+    const uint64_t power = scatter(p, 0, p->classes, &total, p->work);
+    int32_t shift = -15;
+    for (uint32_t mean = (uint32_t)divide(power, total); mean > 1; mean >>= 1) {
+        ++shift;
+    }
+    for (uint32_t k = 0; k < p->classes; ++k) {
+        mica_learn_class_t *c = p->blocks[k];
+        memset(c->row, 0, 4 * (size_t)p->width);
+        c->bias = 0;
+        c->shift = (uint32_t)(shift < -11 ? -11 : shift);
+    }
+}
+
+// Returns whether there is another.
+SMALL static bool epoch(mica_learn_t *p, uint32_t step) {
+    uint32_t bits = 25, done = 0;
     while (p->width > 1 << (31 - bits)) {
         --bits;
     }
-    logits(p, blocks, classes, x, o);
-    const uint32_t sum = numerators(p, o, classes), most = 1u << bits;
-    for (uint32_t k = 0; k < classes; ++k) {
-        const uint32_t g = ((uint32_t)o[k] * 256 + sum / 2) / sum - (k == label ? 256 : 0);
-        blocks[k]->bias -= g * 64;
-        bias_beyond |= blocks[k]->bias + (1u << 25);
-        if (g == 0) {
-            continue;
-        }
-        int32_t *w = blocks[k]->row, *end = w + p->width;
-        const int8_t *each = x;
-        while (w != end) {
-            const uint32_t now = (uint32_t)*w - g * (uint32_t)*each++;
-            beyond |= now + most;
-            *w++ = (int32_t)now;
-        }
-    }
-    return beyond >> (bits + 1) == 0 && bias_beyond >> 26 == 0;
-}
-
-static void centred(const mica_learn_t *p, const int8_t *x, int8_t *work) {
-    for (int32_t i = 0; i < p->width; ++i) {
-        const int32_t v = x[i] - work[i];
-        work[p->width + i] = (int8_t)(v < -128 ? -128 : v > 127 ? 127 : v);
-    }
-}
-
-// The centre of all examples, weights of 0, and how much the sums are shifted so that a step is neither too large nor too small.
-static void begin(const mica_learn_t *p, mica_learn_class_t *const *blocks, uint32_t classes, int8_t *work) {
-    const uint32_t width = (uint32_t)p->width;
-    uint32_t total = 0;
-    for (uint32_t k = 0; k < classes; ++k) {
-        total += kept(p, blocks[k]);
-    }
-    for (uint32_t i = 0; i < width; ++i) {
-        uint32_t sum = 128 * total;
-        for (uint32_t k = 0; k < classes; ++k) {
-            sum += (uint32_t)sum_of(p, blocks[k], kept(p, blocks[k]), i);
-        }
-        work[i] = (int8_t)((2 * sum + total) / (2 * total) - 128);
-    }
-    uint64_t power = 0;
-    for (uint32_t k = 0; k < classes; ++k) {
-        for (uint32_t j = 0; j < kept(p, blocks[k]); ++j) {
-            centred(p, example(p, blocks[k], j), work);
-            for (uint32_t i = 0; i < width; ++i) {
-                power += (uint32_t)(work[width + i] * work[width + i]);
+    for (uint32_t j = 0; j < (uint32_t)p->keep; ++j) {
+        for (uint32_t k = 0; k < p->classes; ++k) {
+            if (j < kept(p, p->blocks[k])) {
+                update(p, example(p, p->blocks[k], j), k);
+                if ((++done & ((1u << (bits - 16)) - 1)) == 0 && !small(p, bits)) {
+                    return false;
+                }
             }
         }
     }
-    int32_t shift = -15;  // a step moves a logit by the squares of an example in 2^-(15 + shift)
-    for (uint32_t mean = at_most(divide(power, total), UINT32_MAX); mean > 1; mean >>= 1) {
-        ++shift;
-    }
-    for (uint32_t k = 0; k < classes; ++k) {
-        memset(blocks[k]->row, 0, 4 * width);
-        blocks[k]->bias = 0;
-        blocks[k]->shift = (uint32_t)(shift < -11 ? -11 : shift);
-    }
-}
-
-static bool epoch(mica_learn_t *p, mica_learn_class_t *const *blocks, uint32_t classes, int8_t *work, uint32_t step) {
-    uint32_t total = 0, most = 0;
-    for (uint32_t k = 0; k < classes; ++k) {
-        const uint32_t n = kept(p, blocks[k]);
-        total += n;
-        most = n > most ? n : most;
-    }
-    for (uint32_t j = 0; j < most; ++j) {
-        for (uint32_t k = 0; k < classes; ++k) {
-            if (j >= kept(p, blocks[k])) {
-                continue;
-            }
-            centred(p, example(p, blocks[k], j), work);
-            if (!update(p, blocks, classes, work + p->width, k)) {
-                return false;
-            }
-        }
-    }
-    const uint32_t epochs = 1500 / total;
-    return step < (epochs < 15 ? 15 : epochs > 60 ? 60 : epochs);
+    const uint32_t epochs = 1500 / done;
+    return step < (epochs < 15 ? 15 : epochs > 60 ? 60 : epochs) && small(p, bits);
 }
 
 // ---- Anomaly
 
-static uint32_t apart(const int8_t *a, const int8_t *b, int32_t width) {
-    uint32_t sum = 0;
-    for (int32_t i = 0; i < width; ++i) {
-        const int32_t d = a[i] - b[i];
-        sum += (uint32_t)(d < 0 ? -d : d);
-    }
-    return sum;
-}
-
-// From x to the nearest example of a class, example `but` aside.
-static uint32_t nearest(const mica_learn_t *p, const mica_learn_class_t *c, const int8_t *x, uint32_t but) {
+// From x to the nearest example of a class, example `but` aside: a sum of absolute differences.
+SMALL static uint32_t nearest(const mica_learn_t *p, const mica_learn_class_t *c, const int8_t *x, uint32_t but) {
     uint32_t best = UINT32_MAX;
     for (uint32_t i = 0; i < kept(p, c); ++i) {
-        const uint32_t d = i == but ? UINT32_MAX : apart(example(p, c, i), x, p->width);
-        best = d < best ? d : best;
+        const int8_t *y = example(p, c, i);
+        uint32_t sum = i == but ? UINT32_MAX >> 1 : 0;
+        for (int32_t k = 0; k < p->width; ++k) {
+            const int32_t d = x[k] - y[k];
+            sum += (uint32_t)(d < 0 ? -d : d);
+        }
+        best = sum < best ? sum : best;
     }
     return best;
 }
 
+// By how much distances between examples pass `limit`, in all; and how many do.
+SMALL static uint32_t beyond(const mica_learn_t *p, const mica_learn_class_t *c, uint32_t limit, uint32_t *above) {
+    uint32_t sum = 0;  // at most 1024 distances below 2^20
+    *above = 0;
+    for (uint32_t i = 0; i < kept(p, c); ++i) {
+        const uint32_t d = nearest(p, c, example(p, c, i), i);
+        if (d > limit) {
+            sum += d - limit;
+            ++*above;
+        }
+    }
+    return sum;
+}
+
 // The distance that one in `setting` normal recordings passes. Those between the ones that were learnt are taken to fall off beyond
 // their mean as an exponential does. Two passes need no memory.
-static uint32_t alarm_limit(const mica_learn_t *p, const mica_learn_class_t *c) {
+SMALL static uint32_t alarm_limit(const mica_learn_t *p, const mica_learn_class_t *c) {
     const uint32_t n = kept(p, c);
     if (n < 2) {
         return 0;
     }
-    uint64_t sum = 0, beyond = 0;
-    uint32_t above = 0;
-    for (uint32_t i = 0; i < n; ++i) {
-        sum += nearest(p, c, example(p, c, i), i);
-    }
-    const uint32_t mean = (uint32_t)divide(sum, n);
-    for (uint32_t i = 0; i < n; ++i) {
-        const uint32_t d = nearest(p, c, example(p, c, i), i);
-        above += d > mean;
-        beyond += d > mean ? d - mean : 0;
-    }
+    uint32_t above;
+    const uint32_t mean = beyond(p, c, 0, &above) / n, sum = beyond(p, c, mean, &above);
     if (above == 0) {
         return mean + 1;
     }
     const int32_t turns = (int32_t)(mica_log2((uint32_t)p->setting) + mica_log2(above) - mica_log2(n));
     const uint64_t natural = (uint64_t)(turns < 0 ? 0 : turns) * 45426 >> 16;  // times ln 2
-    return at_most(mean + 1 + (divide(beyond, above) * natural >> 16), UINT32_MAX);
+    return at_most(mean + 1 + (sum / above * natural >> 16), UINT32_MAX);
 }
 
 // ---- All kinds
 
-bool mica_learn_fit(mica_learn_t *p, mica_learn_class_t *const *blocks, uint32_t classes, int8_t *work, uint32_t step) {
+SMALL bool mica_learn_fit(mica_learn_t *p, uint32_t step) {
+    const bool softmax = p->kind == MICA_LEARN_SOFTMAX && p->classes != 0;
     if (step != 0) {
-        return p->kind == MICA_LEARN_SOFTMAX && classes != 0 && epoch(p, blocks, classes, work, step);
+        return softmax && epoch(p, step);
     }
-    if (p->kind == MICA_LEARN_ANOMALY) {
-        for (uint32_t k = 0; k < classes; ++k) {
-            blocks[k]->limit = alarm_limit(p, blocks[k]);
-        }
+    if (p->kind != MICA_LEARN_ANOMALY) {
+        spread_limits(p);
     } else {
-        spread_limits(p, blocks, classes);
+        for (uint32_t k = 0; k < p->classes; ++k) {
+            p->blocks[k]->limit = alarm_limit(p, p->blocks[k]);
+        }
     }
-    if (p->kind != MICA_LEARN_SOFTMAX || classes == 0) {
-        return false;
+    if (softmax) {
+        begin(p);
     }
-    begin(p, blocks, classes, work);
-    return true;
+    return softmax;
 }
 
-void mica_learn_judge(mica_learn_t *p, mica_learn_class_t *const *blocks, uint32_t classes, int8_t *work, const int8_t *x) {
-    uint32_t far = UINT32_MAX, next = UINT32_MAX, score = 0;  // next: of the other classes
-    const bool softmax = p->kind == MICA_LEARN_SOFTMAX, anomaly = p->kind == MICA_LEARN_ANOMALY;
-    p->best = -1;
-    if (softmax) {
-        int32_t o[MICA_LEARN_MAX_CLASSES];
-        centred(p, x, work);
-        logits(p, blocks, classes, work + p->width, o);
-        const uint32_t sum = numerators(p, o, classes);
-        score = (4096 * 256 + sum / 2) / sum;
-        far = distance(p, blocks[p->best], x);
+// How many `n`th parts of `of` a distance has; n <= 256.
+SMALL static uint32_t parts(uint32_t n, uint32_t distance, uint32_t of) {
+    for (; distance >> 23 != 0; distance >>= 1) {
+        of >>= 1;
     }
-    const int32_t found = p->best;
-    for (uint32_t k = 0; k < classes; ++k) {
-        const uint32_t d = anomaly ? nearest(p, blocks[k], x, UINT32_MAX) : distance(p, blocks[k], x);
-        if (!softmax && (d < far || k == 0)) {
-            next = far;
-            far = d;
-            p->best = (int32_t)k;
-        } else if ((int32_t)k != found) {
-            next = d < next ? d : next;
-        }
+    return n * distance / (of ? of : 1);
+}
+
+SMALL void mica_learn_judge(mica_learn_t *p, const int8_t *x) {
+    uint32_t e[MICA_LEARN_MAX_CLASSES];
+    const bool anomaly = p->kind == MICA_LEARN_ANOMALY;
+    int32_t score = -1;
+    if (p->kind == MICA_LEARN_SOFTMAX) {
+        const uint32_t sum = numerators(p, x, e);
+        score = (int32_t)((4096 * 256 + sum / 2) / sum);
     }
-    const uint32_t limit = blocks[p->best]->limit;
+    uint32_t closest = 0, next = UINT32_MAX;  // next: the least distance of another class than the best
+    for (uint32_t k = 0; k < p->classes; ++k) {
+        e[k] = anomaly ? nearest(p, p->blocks[k], x, UINT32_MAX) : distance(p, p->blocks[k], x);
+        closest = e[k] < e[closest] ? k : closest;
+    }
+    if (score < 0) {
+        p->best = (int32_t)closest;
+    }
+    for (uint32_t k = 0; k < p->classes; ++k) {
+        next = (int32_t)k != p->best && e[k] < next ? e[k] : next;
+    }
+    const uint32_t limit = p->blocks[p->best]->limit, far = e[p->best];
     p->margin = 0;
     if (limit != 0) {
         // Beside the distance itself it counts how much nearer this class is than the next.
-        const uint64_t ratio = anomaly || classes == 1 ? 0 : divide((uint64_t)far * 192, next ? next : 1);
-        p->margin = 256 - (int32_t)at_most(divide((uint64_t)far * 256, limit) + ratio, 65535);
+        const uint32_t sum = parts(256, far, limit) + (anomaly ? 0 : parts(192, far, next));
+        p->margin = 256 - (int32_t)(sum < 65535 ? sum : 65535);
     }
-    p->score = softmax ? (int32_t)score : p->margin;
+    p->score = score < 0 ? p->margin : score;
 }
 
 #endif

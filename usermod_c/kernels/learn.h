@@ -28,18 +28,24 @@ typedef struct {
 
 typedef struct {
     int32_t kind, width, keep;
-    int32_t setting;   // how loose, in 16ths; of an anomaly one alarm in so many
+    int32_t setting;              // how loose, in 16ths; of an anomaly one alarm in so many
     int32_t best, score, margin;  // what mica_learn_judge() finds; the last two in 256ths
-} mica_learn_t;        // in the order of an array('i') in MicroPython
+    // So far an array('i') in MicroPython.
+    uint32_t classes;
+    int8_t *work;                 // int8 [2][width]: the centre of a softmax head, and room for an example
+    mica_learn_class_t *blocks[MICA_LEARN_MAX_CLASSES];
+} mica_learn_t;
 
-bool mica_learn_check(const mica_learn_t *p, size_t classes);
+#define MICA_LEARN_NUMBERS_BYTES (offsetof(mica_learn_t, classes))
+
+bool mica_learn_check(const mica_learn_t *p); // the numbers
 size_t mica_learn_block_bytes(const mica_learn_t *p);
 
-// blocks: one a class. work: int8 [2][width], the centre of a softmax head and room for an example. x: int8 [width].
-void mica_learn_teach(const mica_learn_t *p, mica_learn_class_t *c, const int8_t *x);
+// Adds an example, x: int8 [width], to class k.
+void mica_learn_teach(const mica_learn_t *p, uint32_t k, const int8_t *x);
 // Learns from all examples, in steps of a few milliseconds: with step 0, 1, ... until it returns false.
-bool mica_learn_fit(mica_learn_t *p, mica_learn_class_t *const *blocks, uint32_t classes, int8_t *work, uint32_t step);
+bool mica_learn_fit(mica_learn_t *p, uint32_t step);
 // Finds the class that is closest; at least one is there.
-void mica_learn_judge(mica_learn_t *p, mica_learn_class_t *const *blocks, uint32_t classes, int8_t *work, const int8_t *x);
+void mica_learn_judge(mica_learn_t *p, const int8_t *x);
 
 #endif

@@ -15,7 +15,9 @@ PROTOTYPE, SOFTMAX, ANOMALY = range(3)
 TEACH, FIT, JUDGE = range(3)
 MOST_CLASSES, MOST_WIDTH, MOST_KEPT, MOST_COUNT = 64, 4096, 1024, 65535
 WORDS = 4  # at the head of a block
-EXP = np.round(4096 * np.exp(-np.arange(146) / 16)).astype(np.int64)  # 0 from 145 on
+# 4096 * exp(-j / 16), from two tables; 0 from 145 on.
+WHOLE, SIXTEENTHS = (np.round(32768 * np.exp(-np.arange(n) / by)).astype(np.int64) for n, by in ((10, 1), (16, 16)))
+EXP = ((WHOLE[:, None] * SIXTEENTHS + (1 << 17)) >> 18).reshape(-1)
 
 _MOST = 0xFFFFFFFF
 
@@ -101,18 +103,22 @@ def _fit(shape: Shape, work: Array, classes: list[_Class], step: int) -> int:
         total = len(every)
         centre = (every.sum(0) * 2 + total) // (2 * total)
         work[: shape.width] = centre
-        power = int((np.clip(every - centre, -128, 127) ** 2).sum()) // total
+        power = (int((every**2).sum()) - int((every.sum(0) ** 2).sum()) // total) // total
         for c in classes:
             c.row[:] = 0
             c.words[2] = 0
             c.words[3:].view("<i4")[0] = max(power, 16).bit_length() - 16
         return 1
     centre = work[: shape.width].astype(np.int64)
+    bits, done = _weight_bits(shape.width), 0
     for j in range(max(c.n for c in classes)):
         for k, c in enumerate(classes):
-            if j < c.n and not _update(classes, np.clip(c.kept[j] - centre, -128, 127), k):
-                return 0
-    return int(step < epochs(sum(c.n for c in classes)))
+            if j < c.n:
+                _update(classes, np.clip(c.kept[j] - centre, -128, 127), k)
+                done += 1
+                if done % (1 << (bits - 16)) == 0 and not _small(classes, bits):
+                    return 0
+    return int(step < epochs(done) and _small(classes, bits))
 
 
 def epochs(total: int) -> int:
@@ -134,21 +140,24 @@ def _bias(c: _Class) -> int:
     return int(c.words[2:3].view("<i4")[0])
 
 
-def _update(classes: list[_Class], x: Array, label: int) -> bool:
-    """One step of gradient descent; whether all weights are small enough for another."""
+def _update(classes: list[_Class], x: Array, label: int) -> None:
+    """One step of gradient descent."""
     o = _logits(classes, x)
-    e = EXP[np.minimum(o.max() - o, 145)]
+    e = EXP[np.minimum(o.max() - o, 159)]
     total = int(e.sum())
-    most = 1 << (31 - max(6, (len(x) - 1).bit_length()))
-    small = True
     for k, c in enumerate(classes):
         g = (int(e[k]) * 256 + total // 2) // total - 256 * (k == label)
         c.row[:] -= (g * x).astype(np.int32)
         c.words[2:3].view("<i4")[0] -= g * 64
-        small = (
-            small and (g == 0 or bool(((c.row >= -most) & (c.row < most)).all())) and -(1 << 25) <= _bias(c) < 1 << 25
-        )
-    return small
+
+
+def _weight_bits(width: int) -> int:
+    """Learning stops where a weight leaves [-2^bits, 2^bits): sums of products still fit 32 bits then."""
+    return 31 - max(6, (width - 1).bit_length())
+
+
+def _small(classes: list[_Class], bits: int) -> bool:
+    return all(bool(((c.row >= -1 << bits) & (c.row < 1 << bits)).all()) for c in classes)
 
 
 def _spread_limits(shape: Shape, classes: list[_Class]) -> None:
@@ -159,9 +168,9 @@ def _spread_limits(shape: Shape, classes: list[_Class]) -> None:
         scatter += square - int((s**2).sum()) // c.n
         total += c.n
     free = total - len(classes)
-    mean = 16 * scatter // free if free else 0
+    loose = min((16 * scatter // free * shape.setting >> 4) + 1, 0x7FFFFFFF) if free else 0
     for c in classes:
-        c.words[1] = min(mean * shape.setting * (c.n + 1) // (16 * c.n) + 1, _MOST) if free else 0
+        c.words[1] = loose + loose // c.n
 
 
 def _alarm_limit(kept: Array, one_in: int) -> int:
@@ -199,6 +208,12 @@ def _distance(c: _Class, x: Array) -> int:
     return int(((4 * x - mean) ** 2).sum())
 
 
+def _parts(n: int, distance: int, of: int) -> int:
+    """How many nth parts of `of` a distance has."""
+    down = max(distance.bit_length() - 23, 0)
+    return n * (distance >> down) // max(of >> down, 1)
+
+
 def _judge(shape: Shape, work: Array, classes: list[_Class], x: Array) -> tuple[int, int, int]:
     if shape.kind == ANOMALY:
         far = [int(np.abs(c.kept - x).sum(1).min()) for c in classes]
@@ -208,12 +223,12 @@ def _judge(shape: Shape, work: Array, classes: list[_Class], x: Array) -> tuple[
     if shape.kind == SOFTMAX:
         o = _logits(classes, np.clip(x - work[: shape.width], -128, 127))
         best = int(o.argmax())
-        e = EXP[np.minimum(o[best] - o, 145)]
+        e = EXP[np.minimum(o[best] - o, 159)]
         score = (4096 * 256 + int(e.sum()) // 2) // int(e.sum())
     margin, limit = 0, int(classes[best].words[1])
     if limit:
         # Beside the distance itself it counts how much nearer this class is than the next.
-        others = [f for k, f in enumerate(far) if k != best and shape.kind != ANOMALY]
-        ratio = 192 * far[best] // max(min(others), 1) if others else 0
-        margin = 256 - min(256 * far[best] // limit + ratio, 65535)
+        others = [f for k, f in enumerate(far) if k != best]
+        ratio = 0 if shape.kind == ANOMALY else _parts(192, far[best], min(others, default=_MOST))
+        margin = 256 - min(_parts(256, far[best], limit) + ratio, 65535)
     return best, margin if score is None else score, margin
