@@ -1,9 +1,9 @@
 """A network cut before its classes: its output becomes an embedding, in which a head learns classes on a board.
 
-x -> layers -> e -> dense -> softmax                 =>   x -> layers -> e
-x -> layers -> e [1, C, H, W] -> ..., "e:max"        =>   x -> layers -> e -> GlobalMaxPool -> [1, C]
-samples -> features [1, n]                           =>   (features - mean) / deviation
-samples -> features [1, rows, n]                     =>   mean of each column, and its mean step from row to row, less their means
+    x -> layers -> e -> dense -> softmax         =>   x -> layers -> e
+    x -> layers -> e [1, C, H, W], "e:max"       =>   x -> layers -> e -> GlobalMaxPool -> [1, C]
+    samples -> features [1, n]                   =>   (features - mean) / deviation
+    samples -> features [1, rows, n]             =>   mean and mean step of each column, less their means
 
 The last two have no network. Means and deviations are those of the calibration data.
 """

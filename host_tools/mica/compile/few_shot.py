@@ -37,7 +37,7 @@ class Figure:
 
 @dataclass(frozen=True)
 class Rule:
-    """What a draw is: so many classes, and so many examples of each."""
+    """The size of a draw: so many classes, and so many examples of each."""
 
     ways: int
     shots: int

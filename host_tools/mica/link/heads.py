@@ -1,4 +1,4 @@
-"""What a head has learnt, on a board: mica.Learner takes it up from there."""
+"""Heads on a board, where mica.Learner takes them up."""
 
 from mica.errors import MicaError
 from mica.link.answers import require_mica
