@@ -55,7 +55,9 @@ def measure(core: Core, shape: Shape, x: np.ndarray) -> list[tuple[int, int, int
         done = subprocess.run(command, capture_output=True, text=True, timeout=300, stdin=subprocess.DEVNULL)
     lines = [line.split() for line in (done.stdout + done.stderr).splitlines()]
     assert ["D"] in lines, done.stdout + done.stderr
-    return [(int(a, 16), int(int(b, 16) * core.per_tick), int(c, 16)) for s, a, b, c in (w for w in lines if w[:1] == ["S"])]
+    return [
+        (int(a, 16), int(int(b, 16) * core.per_tick), int(c, 16)) for s, a, b, c in (w for w in lines if w[:1] == ["S"])
+    ]
 
 
 def _by_oracle(shape: Shape, x: np.ndarray) -> list[tuple[int, int]]:
@@ -72,7 +74,9 @@ def _by_oracle(shape: Shape, x: np.ndarray) -> list[tuple[int, int]]:
 
 def examples() -> np.ndarray:
     rng = np.random.default_rng(3)
-    return np.clip(rng.integers(-60, 60, (CLASSES, WIDTH)) + rng.normal(0, 25, (KEEP, CLASSES, WIDTH)), -128, 127).astype(np.int8)
+    return np.clip(
+        rng.integers(-60, 60, (CLASSES, WIDTH)) + rng.normal(0, 25, (KEEP, CLASSES, WIDTH)), -128, 127
+    ).astype(np.int8)
 
 
 NAMES = {"prototype": PROTOTYPE, "softmax": SOFTMAX, "anomaly": ANOMALY}
@@ -91,7 +95,10 @@ def test_cost_and_bytes(name: str, capsys: pytest.CaptureFixture[str]) -> None:
         assert [(op, value) for op, _, value in got] == _by_oracle(shape, x), kind
         updates = [count // (CLASSES * KEEP) for op, count, _ in got[1:-1] if op == FIT][1:]
         with capsys.disabled():
-            print(f"\n{name} {kind}: teach {got[0][1] // (CLASSES * KEEP)}, update {updates}, judge {got[-1][1]} {core.unit}", end="")
+            print(
+                f"\n{name} {kind}: teach {got[0][1] // (CLASSES * KEEP)}, update {updates}, judge {got[-1][1]} {core.unit}",
+                end="",
+            )
         if name == "m0plus":
             assert all(count <= MOST_CYCLES for count in updates) and len(updates) == (2 if kind == "softmax" else 0)
 
@@ -102,7 +109,16 @@ def test_bytes_of_code(tmp_path: Path) -> None:
     target = tmp_path / "learn.o"
     compiler = need_program(f"{core.tools[0]}gcc", core.tools[1])
     source = USERMOD / "kernels" / "learn.c"
-    flags = (*core.flags, *FLAGS[:5], f"-I{USERMOD / 'include'}", f"-I{USERMOD / 'kernels'}", "-c", str(source), "-o", str(target))
+    flags = (
+        *core.flags,
+        *FLAGS[:5],
+        f"-I{USERMOD / 'include'}",
+        f"-I{USERMOD / 'kernels'}",
+        "-c",
+        str(source),
+        "-o",
+        str(target),
+    )
     subprocess.run([compiler, *flags], check=True)
     size = subprocess.run([f"{core.tools[0]}size", str(target)], check=True, capture_output=True, text=True).stdout
     text, data, bss = map(int, size.splitlines()[1].split()[:3])

@@ -14,8 +14,11 @@ from helpers import DEMO
 from mica.cli.main import main
 from mica.format.codec import decode
 from mica.learn import Head, digest
+from mica.link.heads import store
+from mica.link.targets import open_board
 from mica.run.evaluation import load
 from mica.run.host import HostRunner
+from mica.toolchain.build import BuildResult
 
 Type = Callable[..., Any]
 
@@ -135,6 +138,23 @@ def test_features_alone(typed: Type, folder: Path) -> None:
     assert [row["label"] for row in alone["labels"]] == ["calm"]
     judged = typed("eval moves.mica moves --head calm.learnt")
     assert judged["auc"] == 1 and judged["taken"] == 0
+
+
+def test_a_board_takes_up_the_head(typed: Type, folder: Path, firmware: Callable[[str], BuildResult]) -> None:
+    firmware("RPI_PICO")
+    typed("teach e.mica few.npz --shots 2 -o p.learnt")
+    state = (folder / "p.learnt").read_bytes()
+    with open_board("RPI_PICO@emu", rom_files={"e.mica": (folder / "e.mica").read_bytes()}) as board:
+        store(board, state, "/learnt")
+        found = board.exec("import mica\nh = mica.Learner(mica.Model('/rom/e.mica'))\nprint(h.labels, h.state().hex())")
+    labels, taken = found.decode().strip().rsplit(" ", 1)
+    assert labels == "['one', 'two', 'zero']" and bytes.fromhex(taken) == state
+
+
+def test_demo_learn(typed: Type, firmware: Callable[[str], BuildResult]) -> None:
+    firmware("RPI_PICO")
+    shown = typed("demo learn")
+    assert shown["equal"] and shown["right"] >= 6, shown
 
 
 @pytest.mark.parametrize(

@@ -140,6 +140,8 @@ def test_the_header_says_the_same() -> None:
     names = re.findall(r"MICA_LEARN_(\w+)", text.split("enum {")[1].split("}")[0])
     assert names == ["PROTOTYPE", "SOFTMAX", "ANOMALY"]
     source = (ROOT / "usermod_c" / "kernels" / "learn.c").read_text()
-    tables = [[int(v) for v in t.split(",") if v.strip()] for t in re.findall(r"uint16_t \w+\[\] = \{([^}]*)\}", source)]
+    tables = [
+        [int(v) for v in t.split(",") if v.strip()] for t in re.findall(r"uint16_t \w+\[\] = \{([^}]*)\}", source)
+    ]
     assert tables == [learning.WHOLE.tolist(), learning.SIXTEENTHS.tolist()]
     assert np.abs(learning.EXP - 4096 * np.exp(-np.arange(160) / 16)).max() < 1
