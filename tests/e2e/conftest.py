@@ -185,7 +185,7 @@ def learning(tones: Path, fan: Path, gesture_features: Path, once: Once) -> Path
         alone = {
             "motion": (waves.FRONT_END, gesture_features.parent / "x.npz"),
             "sounds": (FRONT_END + ",samples=1600", tones.parent / "data"),
-            "odd": ("features:rate=8000,rows=800,stats=std,bands=8,energy=ln", fan.parent / "data"),
+            "odd": ("features:rate=8000,rows=800,stats=std+cross,edges=50+1000+4000,energy=ln", fan.parent / "data"),
         }
         for name, (front_end, calib) in alone.items():
             assert mica("pack", "--frontend", front_end, "--calib", calib, "-o", folder / f"{name}.mica").code == 0
