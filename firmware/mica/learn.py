@@ -33,19 +33,31 @@ def _padded(n):
 
 
 def _is_label(label):
-    return isinstance(label, str) and 0 < len(label.encode()) < 64 and all([c >= " " and c != "\x7f" for c in label])
+    return isinstance(label, str) and 0 < len(label.encode()) < 64 and all(c >= " " and c != "\x7f" for c in label)
+
+
+def _check(kind, width, keep, setting):
+    if width > 4096 or not 1 <= keep <= 1024 or not 1 <= setting < 1 << (24 if kind == _ANOMALY else 16):
+        raise ValueError(
+            f"Learner: {width} elements, keep={keep}, or a setting that is no positive number; 4096, 1024 are the most"
+        )
+
+
+def _model(m):
+    info = m._m.info
+    return pack("<II", info.file_bytes, info.crc32)
 
 
 def _sequence(f):
-    """Return the sequence of the state in a file, or None where it is damaged."""
+    """Return the sequence of the state in a file, None where it is damaged, -1 where it was not written to its end."""
     size = f.seek(0, 2)
     f.seek(0)
     head = f.read(_HEAD)
     if len(head) < _HEAD:
-        return None
+        return -1
     magic, crc, length, sequence = unpack_from("<4sIII", head)
     if magic != _MAGIC or length != size:
-        return None
+        return -1 if magic == _MAGIC and size < length else None
     found = crc32(head[8:])
     part = bytearray(256)
     while True:
@@ -57,8 +69,8 @@ def _sequence(f):
 
 
 def _newest(path):
-    """Return (slot, sequence) of the newest state that is whole, slot -1 where none is; and whether a file is there."""
-    best, last, there = -1, 0, False
+    """Return (slot, sequence) of the newest state that is whole, slot -1 where none is; and whether one is damaged."""
+    best, last, damaged = -1, 0, False
     for k in (0, 1):
         try:
             f = open(f"{path}.{k}", "rb")
@@ -66,12 +78,13 @@ def _newest(path):
             if e.errno != 2:
                 raise
             continue
-        there = True
         with f:
             sequence = _sequence(f)
-        if sequence is not None and (best < 0 or (sequence - last) & 0xFFFFFFFF < 1 << 31):
+        if sequence is None:
+            damaged = True
+        elif sequence >= 0 and (best < 0 or (sequence - last) & 0xFFFFFFFF < 1 << 31):
             best, last = k, sequence
-    return best, last, there
+    return best, last, damaged
 
 
 def _put(path, head, parts):
@@ -99,7 +112,7 @@ def _put(path, head, parts):
 
 def store(path: str, state: bytes) -> None:
     """Save the state of a head that was taught elsewhere, so that the next Learner has it."""
-    if _sequence(BytesIO(state)) is None:
+    if _sequence(BytesIO(state)) in (None, -1):
         raise ValueError("store: these bytes are no state of a head, or damaged")
     _put(path, bytearray(state[:_HEAD]), lambda: (state[_HEAD:],))
 
@@ -108,9 +121,9 @@ class Learner:
     """A head on model `m`, whose one output is int8. `kind`: "prototype" (nearest mean), "softmax", "anomaly" (nearest recording).
 
     keep: examples kept of a label, the newest, 20 by default; a prototype keeps sums of all. loose: an example is unknown where its
-    squared distance from its label's mean is more than so many times the usual one, 2.25 by default, or less where another mean is as
-    near. For "anomaly" there are `alarms` false alarms a day where `judged` recordings are judged a day, by default 1 of 1440: an
-    estimate, from few recordings a rough one. What is at `path`.0 and `path`.1 is taken up, unless `fresh`.
+    squared distance from its label's mean passes so many times the usual one, 2.25 by default. Another mean that is as near makes
+    that less. For "anomaly" there are `alarms` false alarms a day where `judged` recordings are judged a day, by default 1 of 1440.
+    That is an estimate, from few recordings a rough one. What is at `path`.0 and `path`.1 is taken up, unless `fresh`.
     """
 
     def __init__(
@@ -126,7 +139,7 @@ class Learner:
         fresh: bool = False,
     ) -> None:
         if not hasattr(_mica, "learn"):
-            raise ValueError("Learner: this firmware was built without learning")
+            raise ValueError("Learner: this firmware was built without learning; build it without --for")
         if kind not in KINDS:
             raise ValueError(f"Learner: kind {kind!r}; there are {', '.join(KINDS)}")
         if len(m.output_shape) != 1 or m.output_dtype[0] != "b":
@@ -136,21 +149,22 @@ class Learner:
             width *= d
         self._m = m
         self._path = path
-        self._kind: int = KINDS.index(kind)
-        info = m._m.info
-        self._model: bytes = pack("<II", info.file_bytes, info.crc32)
+        number = KINDS.index(kind)
         setting = None
-        if self._kind == _ANOMALY:
+        if number == _ANOMALY:
             if alarms is not None or judged is not None:
                 setting = int((1440 if judged is None else judged) / (1 if alarms is None else alarms) + 0.5)
         elif loose is not None:
             setting = int(16 * loose + 0.5)
-        usual = 1440 if self._kind == _ANOMALY else 36
-        self._numbers = array("i", [self._kind, width, keep or 20, setting or usual, 0, 0, 0])
-        self._check(width, keep or 20, usual if setting is None else setting)
+        if setting is None:
+            given, setting = False, 1440 if number == _ANOMALY else 36
+        else:
+            given = True
+        _check(number, width, 20 if keep is None else keep, setting)
+        self._numbers = array("i", [number, width, keep or 20, setting, 0, 0, 0])
         self._work = bytearray(2 * width)
-        self._x = bytearray(width)
-        self._learnt: tuple[list[str], list[bytearray]] = ([], [])
+        self._x = memoryview(self._work)[width:]
+        self._learnt: tuple[tuple[str, ...], tuple[bytearray, ...]] = ((), ())
         self._fitted: bool = False
         if path is not None and not fresh:
             self._load(path)
@@ -158,21 +172,17 @@ class Learner:
                 raise ValueError(
                     f"{path} keeps {self._numbers[2]} examples of a label, not {keep}; fresh=True begins again"
                 )
-            if setting is not None and setting != self._numbers[3]:
+            if given and setting != self._numbers[3]:
                 self._numbers[3] = setting
                 self._fitted = False
 
-    def _check(self, width, keep, setting):
-        if width > 4096 or not 1 <= keep <= 1024 or not 1 <= setting < 1 << (24 if self._kind == _ANOMALY else 16):
-            raise ValueError(
-                f"Learner: {width} elements, keep={keep}, or a setting that is no positive number; 4096, 1024 are the most"
-            )
-
     def _load(self, path):
-        k, _, there = _newest(path)
+        k, _, damaged = _newest(path)
         if k < 0:
-            if there:
-                raise ValueError(f"{path}.0 and .1 are damaged; fresh=True begins again, and save() writes them")
+            if damaged:
+                raise ValueError(
+                    f"{path}.0 or .1 is damaged, and no other is whole; fresh=True begins again, and save() writes them"
+                )
             return
         with open(f"{path}.{k}", "rb") as f:
             self._read(f, path)
@@ -180,7 +190,7 @@ class Learner:
     def restore(self, state: bytes) -> None:
         """Take the place of all that was taught: what state() has given, here or on the host."""
         f = BytesIO(state)
-        if _sequence(f) is None:
+        if _sequence(f) in (None, -1):
             raise ValueError("restore: these bytes are no state of a head, or damaged")
         self._read(f, "restore")
 
@@ -190,15 +200,13 @@ class Learner:
         _, _, _, _, version, kind, n, _, model, width, keep, setting = unpack(_LAYOUT, f.read(_HEAD))
         if version != _VERSION:
             raise ValueError(f"{where}: version {version} of a head; this firmware reads {_VERSION}")
-        if model != self._model or width != self._numbers[1]:
+        if model != _model(self._m) or width != self._numbers[1]:
             raise ValueError(f"{where}: taught with another model; teach again: fresh=True begins without it")
-        if kind != self._kind:
-            raise ValueError(
-                f"{where}: a head of kind {KINDS[kind] if kind < 3 else kind!r}, not {KINDS[self._kind]!r}"
-            )
-        self._check(width, keep, setting)
+        if kind != self._numbers[0]:
+            raise ValueError(f"{where}: a head of kind {KINDS[kind] if kind < 3 else kind!r}, not {self.kind!r}")
+        _check(kind, width, keep, setting)
         numbers = array("i", [kind, width, keep, setting, 0, 0, 0])
-        work, labels, blocks = bytearray(2 * width), [], []
+        work, labels, blocks = bytearray(2 * width), (), ()
         whole = n <= _MOST
         if kind == _SOFTMAX:
             whole = whole and f.readinto(memoryview(work)[:width]) == width
@@ -220,12 +228,13 @@ class Learner:
             block[:4] = words
             used = self._bytes(numbers, count)
             whole = f.readinto(memoryview(block)[4:used]) == used - 4
-            labels.append(label)
-            blocks.append(block)
+            labels += (label,)
+            blocks += (block,)
         if not whole or f.read(1):
             raise ValueError(f"{where}: damaged; fresh=True begins again")
         self._fitted = False
-        self._numbers, self._work = numbers, work
+        self._numbers = numbers
+        self._work[:] = work
         self._learnt = labels, blocks
         self._fitted = True
 
@@ -241,7 +250,7 @@ class Learner:
 
     @property
     def kind(self) -> str:
-        return KINDS[self._kind]
+        return KINDS[self._numbers[0]]
 
     @property
     def labels(self) -> list[str]:
@@ -282,14 +291,14 @@ class Learner:
         self._embed(inputs)
         self._fitted = False
         if label not in labels:
-            blocks = blocks + [bytearray(self._bytes(self._numbers, self._numbers[2]))]
-            _mica.learn(_TEACH, self._numbers, self._work, blocks, self._x, len(labels))
-            self._learnt = labels + [label], blocks
+            blocks = blocks + (bytearray(self._bytes(self._numbers, self._numbers[2])),)
+            _mica.learn(_TEACH, self._numbers, self._work, blocks, len(labels))
+            self._learnt = labels + (label,), blocks
             return
         c = labels.index(label)
         if blocks[c][0] & blocks[c][1] == 255:
             raise ValueError(f"teach: label {label!r} has 65535 examples, and takes no more")
-        _mica.learn(_TEACH, self._numbers, self._work, blocks, self._x, c)
+        _mica.learn(_TEACH, self._numbers, self._work, blocks, c)
 
     def forget(self, label: str) -> None:
         """Take a label away, with all its examples."""
@@ -304,7 +313,7 @@ class Learner:
         """Learn from the examples, which takes a softmax head some tenths of a second: predict() and save() do it when it is needed."""
         step = 0
         while not self._fitted:
-            if not _mica.learn(_FIT, self._numbers, self._work, self._learnt[1], b"", step):
+            if not _mica.learn(_FIT, self._numbers, self._work, self._learnt[1], step):
                 self._fitted = True
             step += 1
 
@@ -316,14 +325,14 @@ class Learner:
         labels, blocks = self._learnt
         if not labels:
             raise ValueError("this head was taught nothing yet")
-        if self._kind == _ANOMALY and min(self.counts) < 2:
+        if self._numbers[0] == _ANOMALY and min(self.counts) < 2:
             raise ValueError(
                 "one recording says nothing of how much they differ; teach two of a label at least, better 20"
             )
         self.fit()
         self._embed(inputs)
         numbers = self._numbers
-        _mica.learn(_JUDGE, numbers, self._work, blocks, self._x, 0)
+        _mica.learn(_JUDGE, numbers, self._work, blocks, 0)
         return labels[numbers[4]], numbers[5] / 256, numbers[6] / 256
 
     def predict(self, inputs: Inputs | None) -> tuple[str, float] | None:
@@ -337,12 +346,14 @@ class Learner:
         for part in self._parts():
             n += len(part)
         return bytearray(
-            pack(_LAYOUT, _MAGIC, 0, n, 0, _VERSION, kind, len(self._learnt[0]), 0, self._model, width, keep, setting)
+            pack(
+                _LAYOUT, _MAGIC, 0, n, 0, _VERSION, kind, len(self._learnt[0]), 0, _model(self._m), width, keep, setting
+            )
         )
 
     def _parts(self):
         width = self._numbers[1]
-        if self._kind == _SOFTMAX:
+        if self._numbers[0] == _SOFTMAX:
             yield memoryview(self._work)[:width]
             yield bytes(_padded(width))
         labels, blocks = self._learnt

@@ -205,10 +205,11 @@ def cores(n: int = ..., /) -> int:
 def sample(scores: Buffer, scale: float, temperature: int, top_k: int, state: Buffer, /) -> int:
     """A token by its score, int8. temperature: in thousandths, 0 for the largest; state: 4 bytes, changed."""
 
-def learn(op: int, numbers: Buffer, work: Buffer, blocks: list[bytearray], x: Buffer, arg: int, /) -> bool:
-    """One operation of a head: 0 teach x to class arg, 1 step arg of learning, 2 find the class of x. See mica.learn.
+def learn(op: int, numbers: Buffer, work: Buffer, blocks: tuple[bytearray, ...], arg: int, /) -> bool:
+    """One operation of a head: 0 teach the example to class arg, 1 step arg of learning, 2 find its class. See mica.learn.
 
-    numbers: array("i") of kind, width, keep, setting, and what 2 finds: class, score, margin. Returns whether 1 has more to do.
+    numbers: array("i") of kind, width, keep, setting, and what 2 finds: class, score, margin. The example is the second
+    half of `work`. Returns whether 1 has more to do.
     """
 
 def see(numbers: Buffer, frame: Buffer, table: Buffer, begin: int, end: int, out: Buffer, /) -> None:

@@ -11,11 +11,11 @@ import bare_metal
 import numpy as np
 import pytest
 from bare_metal import BARE, CORES, FLAGS, USERMOD, Core, fnv, node_modules
+from targets import ALL
 
 from mica.reference import learning
 from mica.reference.learning import ANOMALY, FIT, JUDGE, PROTOTYPE, SOFTMAX, TEACH, Shape
 from mica.toolchain.process import need_program
-from targets import ALL
 
 HERE = Path(__file__).resolve().parent
 CLASSES, WIDTH, KEEP, STEPS = 5, 64, 20, 3

@@ -215,6 +215,13 @@ def big(size: int = 66000) -> ModelFile:
     )
 
 
+def embedding(width: int = 64) -> ModelFile:
+    """Its output is its input: what a test teaches is what it writes."""
+    same = np.arange(-128, 128).astype(np.int8)
+    tensors = [TensorRecord(n, "int8", (1, width), 1.0, 0, offset=i * width) for i, n in enumerate(("x", "y"))]
+    return ModelFile(tensors, [_step("same", "lut_s8", (0,), (1,), blobs={"table": same})], [0], [1], {"name": "embedding"})
+
+
 def places() -> ModelFile:
     """A model that ends in ArgMax: for each of three rows, the place of its largest value, int32."""
     return ModelFile(
@@ -460,6 +467,7 @@ MODELS = {
     "many": many,
     "state": state,
     "big": big,
+    "embedding": embedding,
     "places": places,
     "labelled": labelled,
     "unscored": unscored,

@@ -18,7 +18,8 @@ static void *get_bytes(mp_obj_t obj, size_t bytes, mp_uint_t flags) {
     return buf.buf;
 }
 
-// learn(op, numbers, work, blocks, x, arg): numbers as array('i') in the order of mica_learn_t; allocates nothing.
+// learn(op, numbers, work, blocks, arg): numbers as array('i') in the order of mica_learn_t. The example is the second half of `work`.
+// Allocates nothing.
 static mp_obj_t module_learn(size_t n_args, const mp_obj_t *args) {
     (void)n_args;
     mica_learn_t p;
@@ -27,7 +28,7 @@ static mp_obj_t module_learn(size_t n_args, const mp_obj_t *args) {
     size_t classes;
     mp_obj_t *items;
     mp_obj_get_array(args[3], &classes, &items);
-    const mp_int_t op = mp_mica_get_int(args[0]), arg = mp_mica_get_int(args[5]);
+    const mp_int_t op = mp_mica_get_int(args[0]), arg = mp_mica_get_int(args[4]);
     if (!mica_learn_check(&p) || classes > MICA_LEARN_MAX_CLASSES || op < TEACH || op > JUDGE || arg < 0
         || (op != FIT && (size_t)arg >= classes)) {
         mp_raise_ValueError(MP_ERROR_TEXT("learn: numbers that are no head"));
@@ -40,7 +41,7 @@ static mp_obj_t module_learn(size_t n_args, const mp_obj_t *args) {
     if (op == FIT) {
         return mp_obj_new_bool(mica_learn_fit(&p, (uint32_t)arg));
     }
-    const int8_t *x = get_bytes(args[4], (size_t)p.width, MP_BUFFER_READ);
+    const int8_t *x = p.work + p.width;
     if (op == TEACH) {
         mica_learn_teach(&p, (uint32_t)arg, x);
     } else {
@@ -49,6 +50,6 @@ static mp_obj_t module_learn(size_t n_args, const mp_obj_t *args) {
     }
     return mp_const_false;
 }
-MP_DEFINE_CONST_FUN_OBJ_VAR_BETWEEN(mp_mica_learn_obj, 6, 6, module_learn);
+MP_DEFINE_CONST_FUN_OBJ_VAR_BETWEEN(mp_mica_learn_obj, 5, 5, module_learn);
 
 #endif

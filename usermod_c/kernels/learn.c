@@ -354,25 +354,23 @@ SMALL static uint32_t parts(uint32_t n, uint32_t distance, uint32_t of) {
 }
 
 SMALL void mica_learn_judge(mica_learn_t *p, const int8_t *x) {
-    uint32_t e[MICA_LEARN_MAX_CLASSES];
+    uint32_t d[MICA_LEARN_MAX_CLASSES], e[MICA_LEARN_MAX_CLASSES];
     const bool anomaly = p->kind == MICA_LEARN_ANOMALY;
+    p->best = 0;
+    for (uint32_t k = 0; k < p->classes; ++k) {
+        d[k] = anomaly ? nearest(p, p->blocks[k], x, UINT32_MAX) : distance(p, p->blocks[k], x);
+        p->best = d[k] < d[p->best] ? (int32_t)k : p->best;
+    }
     int32_t score = -1;
     if (p->kind == MICA_LEARN_SOFTMAX) {
-        const uint32_t sum = numerators(p, x, e);
+        const uint32_t sum = numerators(p, x, e);  // may write over x
         score = (int32_t)((4096 * 256 + sum / 2) / sum);
     }
-    uint32_t closest = 0, next = UINT32_MAX;  // next: the least distance of another class than the best
+    uint32_t next = UINT32_MAX;  // the least distance of another class than the best
     for (uint32_t k = 0; k < p->classes; ++k) {
-        e[k] = anomaly ? nearest(p, p->blocks[k], x, UINT32_MAX) : distance(p, p->blocks[k], x);
-        closest = e[k] < e[closest] ? k : closest;
+        next = (int32_t)k != p->best && d[k] < next ? d[k] : next;
     }
-    if (score < 0) {
-        p->best = (int32_t)closest;
-    }
-    for (uint32_t k = 0; k < p->classes; ++k) {
-        next = (int32_t)k != p->best && e[k] < next ? e[k] : next;
-    }
-    const uint32_t limit = p->blocks[p->best]->limit, far = e[p->best];
+    const uint32_t limit = p->blocks[p->best]->limit, far = d[p->best];
     p->margin = 0;
     if (limit != 0) {
         // Beside the distance itself it counts how much nearer this class is than the next.

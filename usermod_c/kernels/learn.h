@@ -45,7 +45,7 @@ size_t mica_learn_block_bytes(const mica_learn_t *p);
 void mica_learn_teach(const mica_learn_t *p, uint32_t k, const int8_t *x);
 // Learns from all examples, in steps of a few milliseconds: with step 0, 1, ... until it returns false.
 bool mica_learn_fit(mica_learn_t *p, uint32_t step);
-// Finds the class that is closest; at least one is there.
+// Finds the class that is closest; at least one is there. x may lie in the second half of `work`.
 void mica_learn_judge(mica_learn_t *p, const int8_t *x);
 
 #endif

@@ -21,7 +21,7 @@ LABEL_BYTES = 63
 
 @dataclass
 class Learnt:
-    """What the bytes hold. Blocks are as mica.reference.learning has them."""
+    """The content of a state. Blocks are as mica.reference.learning has them."""
 
     shape: Shape
     model: bytes
@@ -31,7 +31,7 @@ class Learnt:
 
 
 def digest(mica_file: bytes) -> bytes:
-    """What binds a head to its model: length and CRC-32 as they are in the .mica file's header."""
+    """The digest that binds a head to its model: length and CRC-32 as they are in the .mica file's header."""
     header = unpack_record(HEADER, mica_file, 0)
     return struct.pack("<II", header["file_bytes"], header["crc32"])
 

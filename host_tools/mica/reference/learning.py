@@ -122,7 +122,7 @@ def _fit(shape: Shape, work: Array, classes: list[_Class], step: int) -> int:
 
 
 def epochs(total: int) -> int:
-    """How often all kept examples are gone through."""
+    """The number of epochs for so many kept examples."""
     return max(15, min(1500 // total, 60))
 
 
@@ -161,7 +161,7 @@ def _small(classes: list[_Class], bits: int) -> bool:
 
 
 def _spread_limits(shape: Shape, classes: list[_Class]) -> None:
-    """How far from a mean an example may lie: a multiple of what those that were taught lie from theirs, squared, in 16ths."""
+    """Set the limit of each class: a multiple of the mean squared distance of all examples from their means, in 16ths."""
     scatter, total = 0, 0
     for c in classes:
         s, square = c.sums()
@@ -209,7 +209,7 @@ def _distance(c: _Class, x: Array) -> int:
 
 
 def _parts(n: int, distance: int, of: int) -> int:
-    """How many nth parts of `of` a distance has."""
+    """The distance in nth parts of `of`."""
     down = max(distance.bit_length() - 23, 0)
     return n * (distance >> down) // max(of >> down, 1)
 
