@@ -180,7 +180,7 @@ def test_a_machine_that_sounds_odd(folder: Path) -> None:
     data, machine = sets.machines(folder)
     found: dict[str, list[float]] = {"nearest": [], "float nearest": [], "LocalOutlierFactor": []}
     told: dict[int, list[float]] = {0: [], 1: []}
-    for draw in range(DRAWS):
+    for draw in range(max(DRAWS, 20)):  # fewer leave a point of chance
         rng = np.random.default_rng(draw)
         far: dict[str, list[Array]] = {name: [] for name in found}
         odd: list[Array] = []
