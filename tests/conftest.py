@@ -49,6 +49,7 @@ LONG = (
     "device/test_push.py",
     "bench/test_scratch.py",
     "kernels/test_oracle.py",
+    "models/test_learning_accuracy.py",
 )
 
 

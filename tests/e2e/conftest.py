@@ -12,9 +12,10 @@ import pytest
 import waves
 from bright import save_net as save_bright
 from bright import save_samples
-from helpers import DEMO, pack
+from helpers import DEMO, mica, pack
 from tones import FRONT_END, LABELS, save_net, tone, write_wav
 
+from mica.data.sounds import read
 from mica.toolchain.cache import locked
 
 Once = Callable[[str, Callable[[Path], Path]], Path]
@@ -174,3 +175,29 @@ def _movements(folder: Path) -> tuple[str | Path, ...]:
     parts = [waves.movement(rng, label, 60) for label in ("unknown", "shake", "unknown", "turn")]
     np.savez(folder / "gestures.npz", x=np.concatenate(parts)[None], rate=waves.RATE)
     return "--calib", folder / "x.npz", "--labels", folder / "labels.txt"
+
+
+@pytest.fixture(scope="session")
+def learning(tones: Path, fan: Path, gesture_features: Path, once: Once) -> Path:
+    """A folder of models without a network, for heads that learn, and recordings: those of the other models, and more behind them."""
+
+    def make(folder: Path) -> Path:
+        alone = {
+            "motion": (waves.FRONT_END, gesture_features.parent / "x.npz"),
+            "sounds": (FRONT_END + ",samples=1600", tones.parent / "data"),
+            "odd": ("features:rate=8000,rows=800,stats=std+cross,edges=50+1000+4000,energy=ln", fan.parent / "data"),
+        }
+        for name, (front_end, calib) in alone.items():
+            assert mica("pack", "--frontend", front_end, "--calib", calib, "-o", folder / f"{name}.mica").code == 0
+        rng = np.random.default_rng(4)
+        sounds = [read(tones.with_suffix(".wav"), 16000)]
+        sounds += [tone(rng, label, 8000) for label in ("silence", "low", "silence", "high") * 2]
+        write_wav(folder / "i2s.wav", np.concatenate(sounds))
+        machine = [read(fan.with_suffix(".wav"), 8000), tone(rng, "low", 9600), tone(rng, "high", 6400)]
+        write_wav(folder / "adc.wav", np.concatenate(machine), rate=8000)
+        moves = [np.load(gesture_features.with_suffix(".npz"))["x"][0]]
+        moves += [waves.movement(rng, label, 60) for label in ("unknown", "shake", "unknown", "turn") * 3]
+        np.savez(folder / "imu.npz", x=np.concatenate(moves)[None], rate=waves.RATE)
+        return folder
+
+    return once("learning", make)

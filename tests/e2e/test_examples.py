@@ -47,6 +47,7 @@ def board_with(
     person: Path,
     fan: Path,
     gesture_features: Path,
+    learning: Path,
 ) -> Iterator[Callable[[str], Link]]:
     """Boards by name, each started once, with some models on it and an empty heap; UNIX with stand-ins, the virtual Pico with sensors."""
     packed = {"digits.mica": digits, "digits_rows.mica": digits_rows, "digits_fed.mica": digits_fed}
@@ -54,14 +55,15 @@ def board_with(
     models = {name: path.read_bytes() for name, path in packed.items()}
     of_stand_ins = {"tones.mica": tones.read_bytes(), "tones.wav": tones.with_suffix(".wav").read_bytes()}
     of_stand_ins |= {"tones_rows.mica": tones_rows.read_bytes(), "person.mica": person.read_bytes()}
-    of_sensors = {path.name: path.read_bytes() for path in (tones_rows, fan, gesture_features)}
+    of_sensors = {
+        path.name: path.read_bytes() for path in (tones_rows, fan, gesture_features, *learning.glob("*.mica"))
+    }
     open_ones: dict[str, Link] = {}
 
     def get(name: str) -> Link:
         files = {**models, **(of_stand_ins if name == "UNIX" else of_sensors if name == "RPI_PICO@emu" else {})}
         if name not in open_ones:
-            recordings = {"i2s": tones.with_suffix(".wav"), "adc": fan.with_suffix(".wav")}
-            recordings["imu"] = gesture_features.with_suffix(".npz")
+            recordings = {"i2s": learning / "i2s.wav", "adc": learning / "adc.wav", "imu": learning / "imu.npz"}
             wired = Sensors({bus: sensor_files.READERS[bus](str(file)) for bus, file in recordings.items()})
             open_ones[name] = open_board(name, rom_files=files, sensors=wired if name == "RPI_PICO@emu" else None)
         board = open_ones[name]

@@ -35,6 +35,7 @@ TUTORIALS = {  # page -> folder of its example, and what must be printed in the 
     "from-keras": ("keras", r"^\[\(1, "),
     "from-scikit-learn": ("scikit-learn", r"^\[\('barolo', "),
     "gesture": ("gesture", r"^shake \d+ ms$"),
+    "teach": ("gesture", r"^\('still', "),
     "own-words": ("words", r"s +up +0\."),
     "camera": ("camera", r"^\[\('circle', "),
 }

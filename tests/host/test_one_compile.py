@@ -83,6 +83,7 @@ CASES = {
     "four bits": ("digits", "--weights", "4"),
     "size": ("digits", "--calib", "calib", "--weights", "auto", "--size", "8000"),
     "loss": ("digits", "--calib", "calib", "--weights", "auto", "--loss", "3"),
+    "embedding": ("digits", "--plain", "--embedding"),
     "labels": ("digits", "--labels", "labels", "--name", "ten"),
     "golden": ("digits", "--golden", "3"),
     "key": ("digits", "--key", "key"),

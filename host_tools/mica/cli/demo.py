@@ -1,4 +1,4 @@
-"""mica demo: handwritten digits, from ONNX to answers at a board's REPL; or sentences to a house (talk.py)."""
+"""mica demo: handwritten digits, from ONNX to answers at a board's REPL; sentences to a house (talk.py); or a board that learns."""
 
 import argparse
 import contextlib
@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from mica.cli import demo_learn, talk, target, text
 from mica.cli import pack as pack_command
-from mica.cli import talk, target, text
 from mica.demo import pictures
 from mica.errors import MicaError
 from mica.format.values import dequantise_output
@@ -32,7 +32,7 @@ REPL_LINES = ("import mica", 'm = mica.Model("digits.mica")', "m", "m.predict([{
 
 JSON_KEYS = (
     "float_value, host_value, board_value, equal, size, arena_bytes, samples; of command: target, "
-    "calls[] (sentence, call, understood, seconds)"
+    "calls[] (sentence, call, understood, seconds); of learn: target, answers[], right, equal, state_bytes"
 )
 
 
@@ -40,14 +40,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "what",
         nargs="?",
-        choices=("digits", "command"),
+        choices=("digits", "command", "learn"),
         default="digits",
-        help="digits (default): handwritten digits; command: type sentences, and a house in the terminal obeys",
+        help="digits (default): handwritten digits; command: type sentences, and a house in the terminal obeys; "
+        "learn: a board is taught three digits",
     )
     parser.add_argument(
         "--on",
         metavar="T",
-        help=f"an emulated board (default {DEFAULT_TARGET}; of command {talk.DEFAULT_TARGET}), a port such as /dev/ttyACM0, or auto",
+        help=f"an emulated board (default {DEFAULT_TARGET}; of the others {talk.DEFAULT_TARGET}), a port such as /dev/ttyACM0, or auto",
     )
     parser.add_argument("--say", metavar="TEXT", action="append", default=[], help="of command: say this, type nothing")
 
@@ -57,6 +58,10 @@ def run(args: argparse.Namespace) -> int:
         return talk.run(args.on or talk.DEFAULT_TARGET, args.say, args.json)
     if args.say:
         raise MicaError("--say goes with `mica demo command`")
+    if args.what == "learn":
+        result = demo_learn.run(args.on or demo_learn.DEFAULT_TARGET, args.json)
+        text.show(args, result, demo_learn.report)
+        return 0 if result["equal"] else 1
     args.on = args.on or DEFAULT_TARGET
     if args.on == "host":
         raise MicaError("the demo compares a board with the host", todo="give --on a board, such as MPS2_AN385")

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from mica.cli import listening, target, text
+from mica.cli import heads, listening, target, text
 from mica.cli.say import say
 from mica.errors import MicaError
 from mica.format.codec import ModelFile
@@ -26,7 +26,8 @@ JSON_KEYS = (
     "a column for each answer), classes[] (class, samples, recall, precision); of texts: perplexity; of recordings with time stamps: "
     "words, hits, missed, false_alarms, false_alarms_an_hour, delay_ms (negative: before the end of a word), seconds, recordings, background (of "
     "them), labels[] (label, threshold, words, hits, missed, false_alarms), thresholds[] (threshold of all words; hits, missed, false_alarms, "
-    "false_alarms_an_hour, labels[])"
+    "false_alarms_an_hour, labels[]); of --head: kind, taught (samples), value (right of them), accepted (of them), taken (of others), auc, "
+    "labels[], confusion[] (label, answers)"
 )
 
 
@@ -40,12 +41,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     target.add_on(parser)
     parser.add_argument("--float", metavar="MODEL.onnx", dest="float_model", help="compare with the float model")
+    parser.add_argument(
+        "--head", metavar="H.learnt", help="a head that mica teach, or a board, has taught on this model's embeddings"
+    )
     parser.add_argument("--samples", metavar="N", type=int, help="use the first N samples, texts or recordings")
     listening.add_settings(parser.add_argument_group("recordings with time stamps"))
 
 
 def run(args: argparse.Namespace) -> int:
     custom = target.custom_of(args)
+    if args.head:
+        return _head(args)
     if long := recordings(args.data):
         return _recordings(args, long[: args.samples])
     is_folder = Path(args.data).is_dir()
@@ -68,6 +74,17 @@ def run(args: argparse.Namespace) -> int:
         with text.watch() as watch:
             result = accuracy.compare(data.first(args.samples), runner, float_model, watch.progress, watch.warn, seen)
     text.show(args, result, report)
+    return 0
+
+
+def _head(args: argparse.Namespace) -> int:
+    """The labels of a head."""
+    if args.float_model:
+        raise MicaError("--float compares answers of models; a head has none in float", todo="leave it out")
+    head = heads.read(args.head, target.read_model(args.model))
+    with target.open_model(args.model, args.on, custom=target.custom_of(args)) as runner:
+        result = heads.evaluate(head, args.data, runner, args.samples)
+    text.show(args, result, heads.report)
     return 0
 
 

@@ -1,4 +1,4 @@
-"""mica info: what a .mica file holds; with --ops, what mica can import."""
+"""mica info: what a .mica file holds; of an .onnx or .tflite file, which tensors may be its embedding; with --ops, what mica can import."""
 
 import argparse
 from pathlib import Path
@@ -11,11 +11,21 @@ from mica.format.schema import STEP_FLAGS
 from mica.ir.ops import DEFINED_BY_ONNX, MICROSOFT_OPS
 from mica.printable import printable_lines
 
-JSON_KEYS = "file, size, version, arena_bytes, inputs[], outputs[], layers[], metadata, signed, onnx; ops[]"
+JSON_KEYS = "file, size, version, arena_bytes, inputs[], outputs[], layers[], metadata, signed, onnx; ops[]; embeddings[] (name, size, default, accuracy), ways, shots"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("model", metavar="M.mica", nargs="?")
+    parser.add_argument("model", metavar="MODEL", nargs="?", help=".mica, or .onnx or .tflite")
+    parser.add_argument(
+        "--data",
+        dest="eval",
+        metavar="DATA.npz",
+        help="of .onnx and .tflite: labelled data, for the figure beside each tensor",
+    )
+    parser.add_argument("--eval", help=argparse.SUPPRESS)  # the same
+    parser.add_argument(
+        "--frontend", metavar="KIND:WORDS", help="of .onnx and .tflite: as for pack, where the data is samples"
+    )
     parser.add_argument("--ops", action="store_true", help="list the operators that pack supports")
     parser.add_argument(
         "--onnx",
@@ -48,6 +58,12 @@ def run(args: argparse.Namespace) -> int:
         raise MicaError("info: give a .mica file, or --ops")
     if args.exact and not args.onnx:
         raise MicaError("--exact: there is no --onnx", todo="name the file to write with --onnx OUT.onnx")
+    if not target.is_packed(args.model):
+        return _embeddings(args)
+    if args.eval or args.frontend:
+        raise MicaError(
+            "--data and --frontend are for .onnx and .tflite files", todo="mica eval takes a packed model and data"
+        )
     if args.onnx:
         outputs.check("--onnx", Path(args.onnx), [("the model", args.model)])
     if args.chart_file:
@@ -68,6 +84,47 @@ def run(args: argparse.Namespace) -> int:
         print(report(result))
         print(drawn, end="")
     return 0
+
+
+def _embeddings(args: argparse.Namespace) -> int:
+    """The tensors of a model that is not packed, for `pack --embedding`."""
+    from mica.compile import few_shot
+    from mica.importer import kinds
+
+    kinds.read_as(Path(args.model))
+    found, rule = few_shot.figures(Path(args.model), args.frontend, args.eval)
+    if not found:
+        raise MicaError(
+            f"{args.model}: has no layer behind which an embedding could be",
+            todo="name a tensor: pack --embedding TENSOR",
+        )
+    result = {"file": args.model, "embeddings": [vars(c) for c in found], **(vars(rule) if rule else {})}
+    text.show(args, result, embeddings_report)
+    return 0
+
+
+def embeddings_report(r: dict[str, Any]) -> str:
+    """A row for each tensor, and what its figure means."""
+    shown = "ways" in r
+    rows = [
+        (
+            c["name"],
+            text.count(c["size"]),
+            *([text.percent(c["accuracy"])] if shown else []),
+            "<- default" if c["default"] else "",
+        )
+        for c in r["embeddings"]
+    ]
+    head = ("tensor for --embedding", "numbers", *(["few-shot"] if shown else []), "")
+    lines = [text.table(head, rows, "lrrl" if shown else "lrl"), ""]
+    if shown:
+        lines.append(
+            f"few-shot: {r['ways']} classes of the data are drawn, {r['shots']} examples of each are learnt, and others told by the nearest "
+            f"mean;\nchance is {text.percent(1 / r['ways'])}. For new classes, give data of classes that the network was not trained on."
+        )
+    else:
+        lines.append("--data with labels shows how well each separates its classes")
+    return printable_lines("\n".join(lines))
 
 
 def as_onnx(model: codec.ModelFile, data: bytes, board_name: str, exact: bool) -> bytes:

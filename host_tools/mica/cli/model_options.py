@@ -62,6 +62,14 @@ def add_arguments(parser: argparse.ArgumentParser, board: bool = True, data: boo
         "--plain", action="store_true", help="no equalisation, weight tuning and bias correction, for comparing"
     )
     _add_inputs(parser.add_argument_group("inputs"))
+    parser.add_argument(
+        "--embedding",
+        metavar="TENSOR",
+        nargs="?",
+        const="",
+        help="the output is this tensor, for heads that learn on a board (mica teach); by default what stands before the last dense layer. "
+        "TENSOR:max and TENSOR:mean pool a feature map. mica info MODEL lists tensors. Without a MODEL the features of --frontend are it",
+    )
     _add_memory(parser.add_argument_group("memory"))
     _add_streaming(parser.add_argument_group("streaming"))
     file = parser.add_argument_group("file")
@@ -153,11 +161,13 @@ def job_of(args: argparse.Namespace, board: BoardSpec | None, model: str | None 
     from mica.format import signature
     from mica.importer import vocabulary
 
+    named = model or args.model
+    alone = getattr(args, "alone", False)
     return Job(
-        model=Path(model or args.model),
+        model=Path(named),
         samples=args.calib,
         shapes=parse_shapes(args.shape),
-        metadata={"command": command(args, model or args.model), **({"name": args.name} if args.name else {})},
+        metadata={"command": command(args, named), **({"name": args.name} if args.name else {})},
         labels=args.labels or (),
         board=board,
         ram=_ram(args, board),
@@ -175,6 +185,8 @@ def job_of(args: argparse.Namespace, board: BoardSpec | None, model: str | None 
         labelled=getattr(args, "eval", None),
         golden=args.golden,
         key=signature.read_key(args.key) if args.key else None,
+        embedding="" if alone and args.embedding is None else args.embedding,
+        alone=alone,
     )
 
 
@@ -216,7 +228,7 @@ def files_read(args: argparse.Namespace, output: Path) -> list[tuple[str, str | 
     from mica.importer.onnx_file import external_files
 
     read: list[tuple[str, str | Path | None]] = [
-        ("the model", args.model),
+        ("the model", None if getattr(args, "alone", False) else args.model),
         ("the labels", args.labels),
         ("the vocabulary", args.tokens.split(",")[0] if args.tokens else None),
         ("the key", args.key),
@@ -225,7 +237,7 @@ def files_read(args: argparse.Namespace, output: Path) -> list[tuple[str, str | 
     ]
     if args.calib:
         read += [("the calibration data", path) for path in sample_files(args.calib)]
-    if output.exists():  # to look takes as long as reading the model
+    if output.exists() and not getattr(args, "alone", False):  # to look takes as long as reading the model
         read += [("a part of the model", path) for path in external_files(args.model)]
     return read
 
@@ -255,8 +267,14 @@ def command(args: argparse.Namespace, model: str) -> str:
         ("--golden", [str(args.golden)] if args.golden else []),
         ("--custom", _file_names(*args.custom)),
     ]
-    words = ["mica", "pack", *_file_names(model), *(["--plain"] if args.plain else [])]
+    words = [
+        "mica",
+        "pack",
+        *([] if getattr(args, "alone", False) else _file_names(model)),
+        *(["--plain"] if args.plain else []),
+    ]
     words += ["--feed"] if args.feed else []
+    words += [] if args.embedding is None else [f"--embedding={args.embedding}" if args.embedding else "--embedding"]
     words += [word for option, values in options for value in values for word in (option, value)]
     return printable(shlex.join(words))
 

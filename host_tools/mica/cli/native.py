@@ -23,8 +23,8 @@ from mica.toolchain import contents, mip_package, natmod
 _FILE = re.compile(r"(_mica|mica(/\w+)+)\.mpy")  # that a package may put onto a board
 
 
-def offer(board: Link, args: argparse.Namespace, missing: MicaError) -> None:
-    """Install the native module if the options or the user agree; else raise `missing`, with the option that does it."""
+def offer(board: Link, args: argparse.Namespace, inside: contents.Contents, missing: MicaError) -> None:
+    """Install the native module, with these contents where it is built here, if the options or the user agree; else raise `missing`, with the option that does it."""
     answer = ask(board, on_board.source("native"))
     arch = mip_package.architecture(answer.one("native", number)[0])
     folders = answer.all("lib", name)
@@ -35,7 +35,7 @@ def offer(board: Link, args: argparse.Namespace, missing: MicaError) -> None:
     if args.modules:
         files = _of_package(args.modules.rstrip("/"), arch)
     else:
-        files = _built(arch, contents.chosen(args.models))
+        files = _built(arch, inside)
     _write(board, folders[0][0], files)
     board.soft_reset()
 

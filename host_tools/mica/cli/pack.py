@@ -28,7 +28,9 @@ JSON_KEYS = (
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("model", metavar="MODEL", help=".onnx or .tflite")
+    parser.add_argument(
+        "model", metavar="MODEL", nargs="?", help=".onnx or .tflite; left out, --frontend is the whole model"
+    )
     parser.add_argument("-o", "--output", metavar="M.mica", help="default: MODEL.mica beside the model")
     model_options.add_arguments(parser)
     parser.add_argument("--report-error", action="store_true", help="print each layer's error against float")
@@ -41,7 +43,15 @@ def run(args: argparse.Namespace) -> int:
     from mica.compile import quality, stages
     from mica.importer import kinds
 
-    kinds.read_as(Path(args.model))  # before what is said of other files: this one may be of the wrong kind
+    if args.model is None and args.embedding and Path(args.embedding).is_file():
+        args.model, args.embedding = args.embedding, ""  # --embedding MODEL
+    args.alone = args.model is None
+    if args.alone:
+        if not (args.frontend and args.output):
+            raise MicaError("pack: there is no MODEL", todo="give one, or --frontend and -o M.mica for features alone")
+        args.model = args.frontend.partition(":")[0]
+    else:
+        kinds.read_as(Path(args.model))  # before what is said of other files: this one may be of the wrong kind
     output = _output(args)
     job = model_options.job_of(args, load_board(args.board) if args.board else None)
     streams = job.states or job.windows or job.step

@@ -7,6 +7,7 @@ A board with stock MicroPython gets mica's native module first, with --yes or af
 """
 
 import argparse
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +16,19 @@ from mica.cli import target, text
 from mica.cli.say import say
 from mica.errors import MicaError
 
-JSON_KEYS = "target, files[], sent, kept (bytes that were there already), seconds, confirmed, reason"
+JSON_KEYS = "target, files[], head, sent, kept (bytes that were there already), seconds, confirmed, reason"
+
+
+HEAD = ".learnt"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("models", metavar="M.mica", nargs="+")
+    parser.add_argument(
+        "models", metavar="M.mica", nargs="+", help="models, and H.learnt: what a head of one of them has learnt"
+    )
+    parser.add_argument(
+        "--learnt", metavar="PATH", default="/learnt", help="where mica.Learner looks for the head; default /learnt"
+    )
     parser.add_argument("--key", metavar="FILE", help="take only what is signed with this key: see mica pack --key")
     parser.add_argument(
         "--yes", action="store_true", help="install mica's native module first if the board's MicroPython has no mica"
@@ -46,6 +55,27 @@ def add_board(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def _head(path: str, files: Mapping[str, bytes]) -> bytes:
+    """The state of a head, of one of the models that go with it. Raises MicaError."""
+    from mica.learn import Head, digest
+
+    if not files:
+        raise MicaError(f"{path}: a head goes beside its model", todo=f"mica push M.mica {path}")
+    try:
+        state = Path(path).read_bytes()
+    except OSError as e:
+        raise MicaError(f"{path}: cannot be read: {e.strerror}") from None
+    try:
+        head = Head.from_state(state)
+    except MicaError as e:
+        raise e.at(path) from None
+    if head.model not in {digest(data) for data in files.values()}:
+        raise MicaError(
+            f"{path}: was taught with another model than {', '.join(files)}", todo="push it beside that one"
+        )
+    return state
+
+
 def open_target(args: argparse.Namespace) -> Any:
     from mica.link.targets import open_board
 
@@ -63,10 +93,17 @@ def run(args: argparse.Namespace) -> int:
     from mica.format.codec import FormatError, decode
     from mica.link import push
     from mica.link.answers import WithoutMica, require_mica
+    from mica.link.heads import store
 
     key = signature.read_key(args.key) if args.key else None
     files: dict[str, bytes] = {}
-    for path in args.models:
+    heads = [path for path in args.models if Path(path).suffix == HEAD]
+    if len(heads) > 1:
+        raise MicaError(
+            f"{heads[1]}: one head has the place {args.learnt}", todo="push one after the other, each with its --learnt"
+        )
+    models = [path for path in args.models if path not in heads]
+    for path in models:
         data = target.read_model(path)
         try:
             decode(data)
@@ -79,21 +116,27 @@ def run(args: argparse.Namespace) -> int:
         if Path(path).name in files:
             raise MicaError(f"{path}: two models are called {Path(path).name}, and a board would keep one of them")
         files[Path(path).name] = data
+    head = _head(heads[0], files) if heads else b""
     with open_target(args) as board:
         try:
             require_mica(board)
         except WithoutMica as missing:
             from mica.cli import native  # here: it imports all that builds one
 
-            native.offer(board, args, missing)
+            native.offer(board, args, native.contents.chosen(models, ["learn"] if heads else []), missing)
         with text.Progress(f"pushing to {board.name}", "bytes") as progress:
             done = push.push(board, files, say=say, progress=progress, key=key)
-        result = {"target": board.name, "files": sorted(files), **vars(done), "seconds": round(done.seconds, 3)}
+        if heads and done.confirmed:
+            store(board, head, args.learnt)
+        result = {"target": board.name, "files": sorted(files), "head": heads[0] if heads else None, **vars(done)}
+        result["seconds"] = round(done.seconds, 3)
     if args.json:
         text.emit_json(result)
     elif done.confirmed:
         names = ", ".join(sorted(files))
         print(f"{names}: on {board.name}, tried there and in use")
+        if heads:
+            print(f"{heads[0]}: at {args.learnt} on {board.name}, where mica.Learner takes it up")
     if not done.confirmed:
         say(f"error: rejected by {board.name}: {done.reason}; what was there before is still in use")
     return 0 if done.confirmed else 1

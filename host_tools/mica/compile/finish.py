@@ -29,7 +29,7 @@ def describe(s: State) -> State:
         "name": clean(job.model.stem),
         "producer": f"mica {__version__}",
         "source": clean(job.model.name),
-        "source_sha256": file_sha256(job.model),
+        **({} if job.alone else {"source_sha256": file_sha256(job.model)}),
         **({"labels": clean_lines("\n".join(s.labels))} if s.labels_in_graph else {}),
         **({"frontend": clean(s.sound.text), "sample_rate": str(s.sound.front.rate)} if s.sound else {}),
         **{clean(key): clean_lines(value) for key, value in job.metadata.items()},
@@ -41,6 +41,9 @@ def describe(s: State) -> State:
             [(part.parts, part.axis, clean(part.name)) for part in s.splits]
         )
     classes = s.facts["labels"].split("\n") if "labels" in s.facts else []
+    if job.embedding is not None:
+        s.facts["embedding"] = clean(s.graph.outputs[0])
+        return s
     place = find_scores(s.graph, s.samples, s.splits, {result for _, result in s.pairs}, classes)
     if place is not None:
         s.facts[scores.KEY] = str(place)

@@ -69,6 +69,8 @@ class Job:
     picture: the input is a picture, and the file says so. labelled: data with answers, whose accuracy goes into the file.
     golden: how many vectors for self-tests. key: signs the file. must_fit: refuse a model that does not fit the board, before
     it is calibrated where that can be known. custom: operators of the user's own.
+    embedding: the tensor that becomes the output, "" for the one before the last dense layer. alone: the front end is the whole model, and
+    `model` its name.
     """
 
     model: Path
@@ -90,6 +92,8 @@ class Job:
     picture: bool = False
     tokens: Tokens | None = None
     custom: CustomOps = NO_CUSTOM
+    embedding: str | None = None
+    alone: bool = False
     labelled: Dataset | str | Path | None = None
     golden: int = 0
     key: bytes | None = None
@@ -104,6 +108,10 @@ class Job:
         if self.labelled is not None and streams:
             raise MicaError(
                 "--data measures one sample at a time", todo="pack a streaming model without it, then use mica eval"
+            )
+        if self.embedding is not None and (self.labels or self.labelled is not None):
+            raise MicaError(
+                "--labels and --data are for classes, and an embedding has none", todo="mica teach gives it some"
             )
         if self.golden < 0:
             raise MicaError("--golden: expected a number of vectors, 0 for none")

@@ -47,7 +47,7 @@ def sample(s: State) -> State:
 
 def split(s: State) -> State:
     """Outputs whose parts have ranges of very different sizes become several."""
-    if s.unknown:
+    if s.unknown and s.job.embedding is None:  # one scale: distances are taken between its numbers
         s.graph, s.splits = split_outputs(s.graph, s.samples, {r for _, r in s.pairs})
     if s.calibration is not None:
         found = doubts(s.graph, s.samples, {source for source, _ in s.pairs})

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
+from mica.compile import embedding
 from mica.compile.state import State
 from mica.data import sounds, tables
 from mica.data.calibration import learnt_missing, load_calibration
@@ -19,7 +20,10 @@ from mica.sound.insert import SAMPLES
 
 def import_graph(s: State) -> State:
     """file -> graph of the source's operators"""
-    s.graph = import_model(s.job.model, s.job.shapes, s.job.custom, s.job.front_end is not None)
+    if s.job.alone:
+        s.graph = embedding.of_front_end(str(s.job.front_end))
+    else:
+        s.graph = import_model(s.job.model, s.job.shapes, s.job.custom, s.job.front_end is not None)
     s.operators = [(node.op, node.name) for node in s.graph.nodes]
     s.labels_in_graph = bool(s.graph.labels)
     given = s.job.labels

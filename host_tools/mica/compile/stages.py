@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from mica.compile import board_fit, early, finish, front, planning, quantising, reading
+from mica.compile import board_fit, early, embedding, finish, front, planning, quantising, reading
 from mica.compile.job import Job, Watch, ignore
 from mica.compile.state import Compiled, State
 from mica.errors import Unsupported
@@ -20,12 +20,14 @@ Stage = Callable[[State], State]
 STAGES: tuple[tuple[str, Stage], ...] = (
     ("import", reading.import_graph),
     ("recognise", front.recognise_front_end),  # before the passes, which would take a spectrum apart
+    ("embedding", embedding.cut),  # before states, which an output less may lose
     ("states", front.find_states),
     ("pair states", front.pair_states),  # before samples: those of a window are its new rows
     ("front end", front.choose),
     ("read labelled data", reading.read_labelled),
     ("refuse early", early.refuse),
     ("read samples", reading.read_samples),  # after the front end, whose samples are sound
+    ("centre features", embedding.centre),
     ("lower", quantising.lower),
     ("sample", quantising.sample),
     ("split outputs", quantising.split),  # before ranges: each part has its own

@@ -64,8 +64,8 @@ DEFAULTS: Mapping[str, object] = {
 }
 
 
-def parse(text: str, shape: tuple[int, ...], what: str) -> AxisFeatures:
-    """Read the value of --frontend for a network's input shape. what: that input, for errors. Raises MicaError."""
+def parse(text: str, shape: tuple[int, ...] | None, what: str) -> AxisFeatures:
+    """Read the value of --frontend for a network's input shape, None of no network. what: that input, for errors. Raises MicaError."""
     v = dict(DEFAULTS)
     for word in text.removeprefix(f"{KIND}:").split(","):
         key, _, value = word.partition("=")
@@ -83,7 +83,7 @@ def parse(text: str, shape: tuple[int, ...], what: str) -> AxisFeatures:
     return _checked(text, v, shape, what)
 
 
-def _checked(text: str, v: Mapping[str, object], shape: tuple[int, ...], what: str) -> AxisFeatures:
+def _checked(text: str, v: Mapping[str, object], given: tuple[int, ...] | None, what: str) -> AxisFeatures:
     rate, rows, axes = (_int(v, key) for key in ("rate", "rows", "axes"))
     stats, unit = v["stats"], v["unit"]
     assert isinstance(stats, tuple) and isinstance(unit, tuple)
@@ -98,6 +98,7 @@ def _checked(text: str, v: Mapping[str, object], shape: tuple[int, ...], what: s
     bands = _bands(text, edges, rate, fft)
     each = len(stats) + len(bands)
     _require(text, each > 0, "stats=none with bands=0 leaves no feature")
+    shape = (1, axes * each) if given is None else given
     _fit(text, shape, what, axes, each)
     long = tuple(n for n in shape if n > 1)
     across = v["order"] == "feature" if "order" in v else long == (each, axes) != (axes, each)

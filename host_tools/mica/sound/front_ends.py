@@ -243,6 +243,20 @@ def of_input(text: str, shape: tuple[int, ...], what: str, step: bool = False) -
     return described.front_end(rows_of(shape, described.columns, what)), text
 
 
+def shape_alone(text: str) -> tuple[int, ...]:
+    """The shape of the features of a front end that no network follows: [1, features], or of sound [1, rows, columns]. Raises MicaError."""
+    if text.startswith(f"{axis_features.KIND}:"):
+        made = axis_features.parse(text, None, "the embedding")
+        return (1, made.axes * made.each)
+    described = parse(text)
+    v = described.values
+    frame, hop, samples = (v.get(key) for key in ("frame", "hop", "samples"))
+    if not isinstance(samples, int):
+        raise MicaError(f"--frontend {text}: samples= is missing", todo="expected how many samples a recording has")
+    assert isinstance(frame, int) and isinstance(hop, int)
+    return (1, max(1, (samples - (v["before"] == "yes") - frame) // hop + 1), described.columns)
+
+
 def parse(text: str) -> Description:
     """Read the value of --frontend. Raises MicaError."""
     kind, colon, rest = text.partition(":")

@@ -1,0 +1,105 @@
+"""mica teach: a head learns labels from examples, on the embeddings of a model that mica pack --embedding made.
+
+The head is the one that mica.Learner has on a board, to the same bytes; `mica push` puts it there.
+"""
+
+import argparse
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+from mica.cli import heads, outputs, target, text
+from mica.cli.say import say
+from mica.errors import MicaError
+from mica.learn import KINDS, Head, digest
+from mica.run import examples
+
+JSON_KEYS = "file, size, kind, width, target, labels[] (label, examples)"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("model", metavar="M.mica")
+    parser.add_argument(
+        "data",
+        metavar="DATA",
+        nargs="?",
+        help="a folder with a folder of sound files, pictures or .npz files for each label, or with files of one label, its own name. Or an "
+        ".npz with x and y, or a table with a column label",
+    )
+    parser.add_argument("-o", "--output", metavar="HEAD.learnt", help="default: M.learnt beside the model")
+    parser.add_argument(
+        "--kind",
+        choices=KINDS,
+        default=KINDS[0],
+        help="prototype, the default: the nearest mean; softmax: weights for each label; anomaly: far from all that was learnt",
+    )
+    parser.add_argument("--shots", metavar="N", type=int, help="the first N examples of each label; default: all")
+    parser.add_argument(
+        "--head",
+        metavar="OLD.learnt",
+        action="append",
+        default=[],
+        help="go on with this head: labels are added, and examples to labels. Prototypes of several boards are added up: --head A --head B",
+    )
+    rule = parser.add_argument_group("what is unknown")
+    rule.add_argument("--loose", metavar="X", type=float, help="how much farther than usual an example may be (2.25)")
+    rule.add_argument("--alarms", metavar="N", type=float, help="of anomaly: false alarms a day that are tolerated (1)")
+    rule.add_argument("--judged", metavar="N", type=float, help="of anomaly: recordings that are judged a day (1440)")
+    rule.add_argument("--keep", metavar="N", type=int, help="examples kept of a label, by softmax and anomaly (20)")
+    target.add_on(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    data = target.read_model(args.model)
+    output = Path(args.output) if args.output else Path(args.model).with_suffix(".learnt")
+    outputs.check("-o", output, [("the model", args.model)])
+    if args.data is None and not args.head:
+        raise MicaError("teach: there is no DATA", todo="give a folder of examples, or heads to add up with --head")
+    if args.shots is not None and args.shots < 1:
+        raise MicaError(f"--shots {args.shots}", todo="expected 1 or more")
+    with target.open_model(args.model, args.on, custom=target.custom_of(args)) as runner:
+        head = _head(args, data, heads.width(runner.model, args.model))
+        every = examples.read(args.data, runner.model, say) if args.data else []
+        given = [e for _, group in groupby(every, lambda e: e.label) for e in list(group)[: args.shots]]
+        with text.watch() as watch:
+            for label, x in heads.embedded(given, runner, watch.progress):
+                head.teach(x, label)
+        where = runner.target
+    state = head.state()
+    outputs.write(output, state)
+    rows = [{"label": label, "examples": n} for label, n in zip(head.labels, head.counts, strict=True)]
+    result = {
+        "file": str(output),
+        "size": len(state),
+        "kind": head.kind,
+        "width": head.width,
+        "target": where,
+        "labels": rows,
+    }
+    text.show(args, result, report)
+    return 0
+
+
+def _head(args: argparse.Namespace, data: bytes, width: int) -> Head:
+    """A new one, or the sum of those of --head. Raises MicaError."""
+    settings = {k: v for k in ("keep", "loose", "alarms", "judged") if (v := getattr(args, k)) is not None}
+    if not args.head:
+        return Head(args.kind, width, model=digest(data), **settings)
+    if settings:
+        raise MicaError(f"--{next(iter(settings))}: the head of --head has its own", todo="leave it out")
+    first, *others = (heads.read(path, data) for path in args.head)
+    for other in others:
+        first.add(other)
+    return first
+
+
+def report(r: dict[str, Any]) -> str:
+    """The labels, and what the file is."""
+    rows = [(row["label"], row["examples"]) for row in r["labels"]]
+    return "\n".join(
+        [
+            text.table(("label", "examples"), rows, "lr"),
+            "",
+            f"head  {r['file']}: {text.count(r['size'])} bytes, {r['kind']} of {r['width']} numbers, by embeddings on {r['target']}",
+        ]
+    )
