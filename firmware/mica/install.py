@@ -54,7 +54,7 @@ def built_in() -> str:
     try:
         import mica
 
-        return mica.__version__ if mica.__path__.startswith(".frozen") else ""
+        return mica.__version__ if getattr(mica, "__path__", "").startswith(".frozen") else ""
     except ImportError:
         return ""
     finally:

@@ -30,7 +30,7 @@ def _mica_probe():
         import mica
 
         say("mica", getattr(mica, "__version__", "?"))
-        if mica.__path__.startswith(".frozen"):
+        if getattr(mica, "__path__", "").startswith(".frozen"):
             for folder in sys.path:
                 try:
                     if folder and "_mica.mpy" in os.listdir(folder):
