@@ -8,6 +8,7 @@ from typing import Any
 
 from mica.boards import load_board
 from mica.toolchain.cache import cache_dir, locked
+from mica.toolchain.contents import Contents
 
 NAME = "UNIX"
 MANIFEST = "module('extra.py')\n"
@@ -22,4 +23,4 @@ def odd_settings(manifest: str = MANIFEST) -> Iterator[dict[str, Any]]:
         (folder / "extra.py").write_text("answer = 1\n", encoding="utf-8")
         path = folder / "manifest.py"
         path.write_text(manifest, encoding="utf-8")
-        yield {"arena": load_board(NAME).arena + 4096, "manifests": [path], "kernels": ()}
+        yield {"arena": load_board(NAME).arena + 4096, "manifests": [path], "contents": Contents(frozenset())}

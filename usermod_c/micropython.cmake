@@ -12,7 +12,7 @@ if(NOT DEFINED MICA_ISA)
     # The folder of kernels/isa/ whose mica_select.h names the kernels for this core: the compiler tells it.
     separate_arguments(mica_flags UNIX_COMMAND "${CMAKE_C_FLAGS}")
     execute_process(
-        COMMAND ${CMAKE_C_COMPILER} ${mica_flags} -E -P -x c ${CMAKE_CURRENT_LIST_DIR}/kernels/isa/choose.in
+        COMMAND ${CMAKE_C_COMPILER} ${mica_flags} -E -P -x c ${CMAKE_CURRENT_LIST_DIR}/kernels/isa/choose.inc
         OUTPUT_VARIABLE MICA_ISA OUTPUT_STRIP_TRAILING_WHITESPACE
     )
     if(NOT EXISTS ${CMAKE_CURRENT_LIST_DIR}/kernels/isa/${MICA_ISA}/mica_select.h)

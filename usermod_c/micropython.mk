@@ -15,7 +15,7 @@ mica_listed = $(foreach word,$(call mica_words,$(1)),$(if $(filter include:%,$(w
 # compiler tells it. A port's flags are complete at the end of its makefile, so make reads that once more, to ask with them.
 ifndef MICA_ISA
 MICA_ISA := $(lastword $(shell $(MAKE) --no-print-directory -s -f $(firstword $(MAKEFILE_LIST)) $(MAKEOVERRIDES) MICA_ISA=ref \
-    --eval 'mica-isa: ; @$$(CC) $$(CFLAGS) -E -P -x c $(MICA_MOD_DIR)/kernels/isa/choose.in' mica-isa 2>/dev/null))
+    --eval 'mica-isa: ; @$$(CC) $$(CFLAGS) -E -P -x c $(MICA_MOD_DIR)/kernels/isa/choose.inc' mica-isa 2>/dev/null))
 ifeq ($(wildcard $(MICA_MOD_DIR)/kernels/isa/$(MICA_ISA)/mica_select.h),)
 $(warning mica: plain C, because the compiler did not tell the core; set MICA_ISA)
 MICA_ISA := ref

@@ -1,7 +1,6 @@
 # Learns two gestures by an MPU6050 motion sensor: SDA to pin 4, SCL to pin 5, 3.3 V. A person would press a button for each.
 # boards: RPI_PICO@emu
 from array import array
-from time import sleep_ms
 
 from machine import I2C, Pin
 
@@ -19,7 +18,6 @@ def gesture():
     n = 0
     while n < 60:
         n += max(0, sensor.read(rows, n, 60 - n))
-        sleep_ms(5)
     return memoryview(rows)[:300]
 
 

@@ -31,8 +31,10 @@ _LOADS = {"armv7em": "armv7m", "armv7emdp": "armv7emsp"}  # what they take as we
 _NONE = "this firmware loads no native modules: flash one with mica in it (mica flash)"
 
 
-def arch(mpy: int = getattr(sys.implementation, "_mpy", 0)) -> str:
-    """Return the name of the architecture whose engine this firmware loads, "" where it loads none."""
+def arch(mpy: int = -1) -> str:
+    """Return the name of the architecture whose engine this firmware loads, or one with this `_mpy`; "" where it loads none."""
+    if mpy < 0:
+        mpy = getattr(sys.implementation, "_mpy", 0)
     number = mpy >> 10 & 15
     name = _ARCHS[number] if number < len(_ARCHS) else ""
     return _LOADS.get(name, name)

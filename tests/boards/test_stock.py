@@ -149,7 +149,7 @@ CORES = [
 @pytest.mark.parametrize(("prefix", "isa", "flags"), CORES)
 def test_the_compiler_tells_the_core(prefix: str, isa: str, flags: list[str]) -> None:
     flags = [flag for flag in flags if "specs" not in flag]
-    command = [f"{prefix}gcc", *flags, "-E", "-P", "-x", "c", str(data_dir("usermod_c") / "kernels/isa/choose.in")]
+    command = [f"{prefix}gcc", *flags, "-E", "-P", "-x", "c", str(data_dir("usermod_c") / "kernels/isa/choose.inc")]
     assert subprocess.run(command, capture_output=True, text=True, check=True).stdout.split() == [isa]
 
 

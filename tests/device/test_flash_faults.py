@@ -342,13 +342,13 @@ def test_models_replace_what_was_pushed(image: Path) -> None:
     facts = load_board("RPI_PICO")
     blocks = uf2.parse(firmware_image.combined_image(facts, [DIGITS], image), "x")
     flat = {block.address - BASE: block.data for block in blocks}
-    rom = romfs.rom_window_image({DIGITS.name: DIGITS.read_bytes()}, 960 << 10)
-    assert b"".join(flat[0xA0000 + at] for at in range(0, len(rom), 256)).startswith(rom)
-    for log in (0xA0000 + (480 << 10) - 4096, 0xA0000 + (960 << 10) - 4096):
+    rom = romfs.rom_window_image({DIGITS.name: DIGITS.read_bytes()}, 928 << 10)
+    assert b"".join(flat[0xA8000 + at] for at in range(0, len(rom), 256)).startswith(rom)
+    for log in (0xA8000 + (464 << 10) - 4096, 0xA8000 + (928 << 10) - 4096):
         assert b"".join(flat[log + at] for at in range(0, 4096, 256)) == b"\xff" * 4096
     # An image that reaches over the first log is not cut up by it.
     large = firmware_image.with_models(firmware_image.read(facts, image), {"large.mica": b"x" * (600 << 10)})
-    assert [at for at, _ in large.parts] == [0, 0xA0000, 0xA0000 + (960 << 10) - 4096]
+    assert [at for at, _ in large.parts] == [0, 0xA8000, 0xA8000 + (928 << 10) - 4096]
 
 
 def test_the_block_for_an_erratum(tmp_path: Path) -> None:

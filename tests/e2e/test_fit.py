@@ -109,8 +109,8 @@ def test_command(digits: Path) -> None:
     assert facts["fits"] is True and facts["reasons"] == []
     assert facts["flash"] == {
         "file": digits.stat().st_size,
-        "romfs": 960 << 10,
-        "push_room": (480 << 10) - 4096,
+        "romfs": 928 << 10,
+        "push_room": (464 << 10) - 4096,
         "storage": 448 << 10,
         "place": "romfs",
     }

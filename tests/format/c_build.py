@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
+import functools
 import hashlib
 import os
 import platform
 import re
 import shutil
 import subprocess
+import tempfile
 import threading
 import time
 from collections.abc import Iterable, Mapping
@@ -133,3 +136,13 @@ def sanitized(build: Build, *flags: str, replaced: Mapping[str, str] | None = No
 def link(program: Path, build: Build, objects: Iterable[str], *flags: str) -> Path:
     run(gcc(), *build.flags, *flags, *objects, "-o", str(program), cwd=program.parent)
     return program
+
+
+@functools.cache
+def whole_engine() -> ctypes.CDLL:
+    """This computer's engine with all its functions: the module that `mica` imports shows Python's entry alone."""
+    build = Build("vector", isa="vector")
+    with tempfile.TemporaryDirectory() as folder:
+        library = Path(folder) / "engine.so"
+        link(library, build, objects(build, build.sources, "-fPIC"), "-shared")
+        return ctypes.CDLL(str(library))

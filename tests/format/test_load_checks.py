@@ -27,7 +27,7 @@ MARK = 7654321  # a bias, to find its place
 def test_crc32_is_zlibs() -> None:
     """At every alignment and length, in one piece and going on; and with every byte in each place of a word."""
     assert engine._engine is not None
-    crc32 = ctypes.CDLL(engine._engine.__file__).mica_crc32
+    crc32 = c_build.whole_engine().mica_crc32
     crc32.restype, crc32.argtypes = ctypes.c_uint32, (ctypes.c_uint32, ctypes.c_void_p, ctypes.c_size_t)
     data = np.random.default_rng(1).integers(0, 256, 64, dtype=np.uint8)
     for begin in range(5):

@@ -14,6 +14,7 @@ import struct
 from collections import Counter
 from dataclasses import replace
 
+import c_build
 import numpy as np
 import pytest
 
@@ -291,7 +292,7 @@ def test_what_is_far_below_is_never_drawn() -> None:
 @needs_engine
 def test_a_token_that_is_none_has_no_bytes() -> None:
     """A token beyond the vocabulary has no bytes, nor has one whose offsets were damaged after the load."""
-    library = ctypes.CDLL(engine._engine.__file__)
+    library = c_build.whole_engine()
 
     class Pieces(ctypes.Structure):
         _fields_ = [(name, ctypes.c_char_p) for name in ("offsets", "list", "costs", "pieces")]

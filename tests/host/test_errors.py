@@ -53,7 +53,7 @@ def test_a_finding_takes_the_values_and_not_the_text() -> None:
 
 
 def test_json_carries_both(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    path = tmp_path / "net.onnx"
+    path = tmp_path / "net.mica"
     path.write_bytes(b"\x08\x07")
     assert main(["info", str(path), "--json"]) == 1
     said = capsys.readouterr()

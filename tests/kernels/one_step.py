@@ -10,7 +10,6 @@ from dataclasses import replace
 import numpy as np
 from case import Case
 
-from mica import engine
 from mica.format import codec, schema
 from mica.format.codec import ModelFile, StepRecord, TensorRecord
 from mica.format.weights import Layout
@@ -129,7 +128,9 @@ class Placed:
 
     def __init__(self, c: Case, offset: int) -> None:
         """offset: bytes by which the buffers lie off a multiple of 16, each by another."""
-        self._lib = ctypes.CDLL(engine._engine.__file__)
+        import c_build  # not at hand for scripts that take models alone
+
+        self._lib = c_build.whole_engine()
         model = model_of(c)
         data = codec.encode(model)
         file, self._mem = _aligned(len(data)), _aligned(1 << 15)

@@ -286,7 +286,7 @@ def test_refuses_constants() -> None:
 
 def test_the_root_of_64_bits() -> None:
     """The nearest integer to the root, and at most 2^32 - 1: of an energy, for features of sound."""
-    root = ctypes.CDLL(engine._engine.__file__).mica_pcan_root
+    root = c_build.whole_engine().mica_pcan_root
     root.argtypes, root.restype = [ctypes.c_uint64], ctypes.c_uint32
     rng = np.random.default_rng(1)
     values = {

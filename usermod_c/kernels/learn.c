@@ -171,16 +171,17 @@ LOOP uint32_t dot(const int32_t *w, const int8_t *x, size_t n) {
     return sum;
 }
 
+#define DESCEND(weight) do { const uint32_t v = BEFORE(x, n); (weight) -= g * v; } while (0)
 LOOP void descend(uint32_t *w, const int8_t *x, size_t n, uint32_t g) {
     for (w += n; n >= 4;) {
         w -= 4;
-        w[3] -= g * BEFORE(x, n);
-        w[2] -= g * BEFORE(x, n);
-        w[1] -= g * BEFORE(x, n);
-        w[0] -= g * BEFORE(x, n);
+        DESCEND(w[3]);
+        DESCEND(w[2]);
+        DESCEND(w[1]);
+        DESCEND(w[0]);
     }
     while (n != 0) {
-        *--w -= g * BEFORE(x, n);
+        DESCEND(*--w);
     }
 }
 

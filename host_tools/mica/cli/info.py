@@ -58,7 +58,7 @@ def run(args: argparse.Namespace) -> int:
         raise MicaError("info: give a .mica file, or --ops")
     if args.exact and not args.onnx:
         raise MicaError("--exact: there is no --onnx", todo="name the file to write with --onnx OUT.onnx")
-    if not target.is_packed(args.model):
+    if Path(args.model).suffix != ".mica" and not target.is_packed(args.model):
         return _embeddings(args)
     if args.eval or args.frontend:
         raise MicaError(

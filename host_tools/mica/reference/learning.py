@@ -5,6 +5,7 @@ prototypes int32 sums, for softmax int32 weights; then for softmax and anomaly t
 work is int8 [2][width]: the centre of a softmax head, and room for an example. Example n of a class replaces example n - keep.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -16,7 +17,7 @@ TEACH, FIT, JUDGE = range(3)
 MOST_CLASSES, MOST_WIDTH, MOST_KEPT, MOST_COUNT = 64, 4096, 1024, 65535
 WORDS = 4  # at the head of a block
 # 4096 * exp(-j / 16), from two tables; 0 from 145 on.
-WHOLE, SIXTEENTHS = (np.round(32768 * np.exp(-np.arange(n) / by)).astype(np.int64) for n, by in ((10, 1), (16, 16)))
+WHOLE, SIXTEENTHS = (np.array([round(32768 * math.exp(-i / by)) for i in range(n)]) for n, by in ((10, 1), (16, 16)))
 EXP = ((WHOLE[:, None] * SIXTEENTHS + (1 << 17)) >> 18).reshape(-1)
 
 _MOST = 0xFFFFFFFF
