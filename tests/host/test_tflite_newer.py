@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 from test_tflite_graphs import Q, packed, refused
 from tflite_files import TYPE, Table, Tflite
+from tflite_nets import composites, sums
 
 from mica import engine
 from mica.cli.main import main
@@ -120,35 +121,11 @@ def test_cast_of_eight_bits(tmp_path: Path, dtype: str, grid: dict[str, Any]) ->
 # Composites
 
 
-def sums(dtype: str, grid: dict[str, Any], owner: Tflite, seed: int) -> Tflite:
-    """A graph: (a, b) -> (relu(a + b + c), a), c a constant of its own."""
-    net, c = owner.graph(), np.random.default_rng(seed).integers(-20, 20, (1, 6))
-    a, b, s, t, y = (net.tensor([1, 6], dtype, **grid) for _ in range(5))
-    net.operator("ADD", [a, b], [s], "AddOptions", PLUS)
-    net.operator("ADD", [s, net.constant(c.astype(dtype), *grid.values())], [t], "AddOptions", PLUS)
-    net.operator("RELU", [t], [y])
-    net.ends = ((a, b), (y, a))
-    return net
-
-
-def composed(dtype: str = "int8") -> bytes:
-    """x, x -> outer; outer computes (a, b) by the sums twice."""
-    net, grid = Tflite(), dict(Q) if dtype == "int8" else {}
-    x, y, z = (net.tensor([1, 6], dtype, **grid) for _ in range(3))
-    inner, outer = sums(dtype, grid, net, 1), net.graph()
-    a, b, s, t, u, v = (outer.tensor([1, 6], dtype, **grid) for _ in range(6))
-    outer.operator("STABLEHLO_COMPOSITE", [a, b], [s, t], graph=1)
-    outer.operator("STABLEHLO_COMPOSITE", [s, t], [u, v], graph=1)
-    outer.ends = ((a, b), (u, v))
-    net.operator("STABLEHLO_COMPOSITE", [x, x], [y, z], graph=2)
-    return net.bytes([x], [y, z], inner, outer)
-
-
 def test_composites(tmp_path: Path) -> None:
     """Graphs inside of graphs, one of them twice, with a constant and an output that is an input."""
-    same(composed(), tmp_path, eights(1, 6))
+    same(composites(), tmp_path, eights(1, 6))
     floats = [RNG.uniform(-9, 9, (1, 6)).astype(np.float32) for _ in range(8)]
-    same(composed("float32"), tmp_path, floats)
+    same(composites("float32"), tmp_path, floats)
 
 
 @pytest.mark.parametrize(
