@@ -10,6 +10,7 @@ the Conv are moved before the cut. Rows between two windows are computed and dro
 import numpy as np
 
 from mica.ir.graph import Graph, Node
+from mica.passes.drop_identity import bypass
 from mica.passes.lower.windows import window
 
 MOST_WINDOWS = 256
@@ -49,24 +50,32 @@ def _stack(g: Graph, node: Node, shape: tuple[int, ...]) -> None:
 
 def _cut(g: Graph, conv: Node, apart: tuple[int, ...], rows: int, swap: list[int]) -> None:
     """Gives readers of `conv`, and of the functions behind it, the rows of each window. apart: the shape before the cut."""
-    consumers, chain = g.consumers(), [conv]
-    while (after := g.sole_consumer(chain[-1].outputs[0], consumers)) is not None and _is_function(g, after):
-        chain.append(after)
-    y = chain[-1].outputs[0]
-    stacked = (1, apart[0], apart[1] * apart[2], *apart[3:])
-    for node in chain[:-1]:
-        g.value(node.outputs[0]).shape = stacked
-    x = chain[-1].outputs[0] = g.new_value(f"{y}.windows", stacked)
-    g.value(x).quant = g.value(y).quant
+    functions = _functions(g, conv)
+    for f in functions:
+        bypass(g, f)
+    y, stacked = conv.outputs[0], (1, apart[0], apart[1] * apart[2], *apart[3:])
+    x = conv.outputs[0] = g.new_value(f"{y}.windows", stacked)
     last = Node("Transpose", conv.name, [], [y], {"perm": swap})
-    g.nodes.insert(g.index(chain[-1]) + 1, last)
+    g.nodes.insert(g.index(conv) + 1, last)
+    for f in functions:
+        f.inputs[0], x = x, g.new_value(f"{y}.windows", stacked)
+        f.outputs = [x]
+        g.insert_before(last, f)
     x = _reshaped(g, last, x, apart)
     ends = [g.new_const(f"{y}.rows", np.array([v])) for v in (0, rows, 2)]
     last.inputs = [_before(g, last, "Slice", [x, *ends], (*apart[:2], rows, *apart[3:]))]
 
 
-def _is_function(g: Graph, node: Node) -> bool:
-    return node.op in _FUNCTIONS and all(g.is_const(i) for i in node.inputs[1:] if i)
+def _functions(g: Graph, conv: Node) -> list[Node]:
+    """Functions of single elements that alone read `conv`, also behind transposes."""
+    found, x, consumers = [], conv.outputs[0], g.consumers()
+    while (after := g.sole_consumer(x, consumers)) is not None:
+        if after.op in _FUNCTIONS and all(g.is_const(i) for i in after.inputs[1:] if i):
+            found.append(after)
+        elif after.op != "Transpose":
+            break
+        x = after.outputs[0]
+    return found
 
 
 def _reshaped(g: Graph, node: Node, x: str, shape: tuple[int, ...]) -> str:
