@@ -1,11 +1,10 @@
-"""What newer converters write into .tflite files: TOPK_V2, composites, plain uint8, and sizes that a graph computes from shapes.
+"""Operators that newer converters write: TOPK_V2, composites, plain uint8, sizes that a graph computes from shapes.
 
 LiteRT gives the expected values; files of ../shared/trials come from Keras 3.
 """
 
 from __future__ import annotations
 
-import contextlib
 import json
 from collections.abc import Sequence
 from pathlib import Path
@@ -280,11 +279,3 @@ def test_trial_int8_quality(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     quality = json.loads(out.out)["quality"]
     assert (out.err, quality["warnings"], quality["agreement"] in (None, 1.0)) == ("", [], True)
     assert quality["sqnr_db"] > 30
-
-
-@with_trials
-def test_trial_windows(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    folder = TRIALS / "windows-in-the-batch"
-    with contextlib.suppress(SystemExit):
-        main(["pack", str(folder / "model.onnx"), "--calib", str(folder / "calib.npz"), "-o", str(tmp_path / "m.mica")])
-    assert "(Conv): the model puts 4 windows of its input into the batch axis" in capsys.readouterr().err

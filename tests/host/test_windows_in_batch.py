@@ -83,14 +83,6 @@ def test_a_batch_of_the_callers_is_refused(tmp_path: Path) -> None:
         compile_file(path)
 
 
-def test_a_pool_of_windows_is_refused_with_the_true_reason(tmp_path: Path) -> None:
-    net = Net()
-    y = net.add("Reshape", net.input([1, 4, 8, 8]), net.const(np.array([4, 1, 8, 8])))
-    net.output(net.add("MaxPool", y, kernel_shape=[2, 2]))
-    with pytest.raises(MicaError, match="the model puts 4 windows of its input into the batch axis, as Swin"):
-        compile_file(net.save(tmp_path))
-
-
 @pytest.mark.parametrize("depthwise", (False, True))
 def test_dilated_by_space_to_batch(tmp_path: Path, depthwise: bool) -> None:
     """SPACE_TO_BATCH_ND, a convolution, BATCH_TO_SPACE_ND, as TensorFlow writes a dilation: within one step of LiteRT."""
