@@ -224,6 +224,16 @@ def cases() -> list[Case]:
         Case(
             "MIRROR_PAD", (IMAGE, ints([0, 0], [1, 2], [0, 1], [0, 0])), (1, 9, 8, 2), "MirrorPadOptions", {"mode": 0}
         ),
+        Case(
+            "MIRROR_PAD",
+            (IMAGE, ints([0, 0], [1, 6], [0, 7], [1, 0])),
+            (1, 13, 14, 3),
+            "MirrorPadOptions",
+            {"mode": 1},
+            name="MIRROR_PAD symmetric",
+        ),
+        Case("DYNAMIC_UPDATE_SLICE", (IMAGE, (1, 2, 7, 1), ints(0, 3, 0, 1)), IMAGE),
+        Case("DYNAMIC_UPDATE_SLICE", (IMAGE, (1, 4, 3, 2), ints(0, 9, -5, 0)), IMAGE, name="DYNAMIC_UPDATE_SLICE far"),
         Case("SPACE_TO_DEPTH", ((1, 4, 6, 2),), (1, 2, 3, 8), "SpaceToDepthOptions", {"block_size": 2}),
         Case("DEPTH_TO_SPACE", ((1, 2, 3, 8),), (1, 4, 6, 2), "DepthToSpaceOptions", {"block_size": 2}),
         Case("SPACE_TO_BATCH_ND", ((1, 4, 5, 2), ints(2, 2), ints([0, 0], [1, 0])), (4, 2, 3, 2)),
@@ -463,6 +473,7 @@ def test_int16_is_warned_of(dtype: str, tmp_path: Path) -> None:
 
 def test_every_operator_is_tried() -> None:
     elsewhere = {"PADV2", "SVDF", "UNIDIRECTIONAL_SEQUENCE_LSTM", "QUANTIZE", "DEQUANTIZE", "CAST", "EMBEDDING_LOOKUP"}
+    elsewhere |= {"TOPK_V2", "RANGE", "RANK", "REDUCE_PROD"}  # test_tflite_newer.py
     elsewhere |= {"ARG_MAX", "ARG_MIN", "SHAPE", "FILL", "ZEROS_LIKE", "BROADCAST_ARGS", "SELECT", "SELECT_V2"}
     elsewhere |= {"EQUAL", "NOT_EQUAL", "GREATER", "GREATER_EQUAL", "LESS", "LESS_EQUAL"}
     elsewhere |= {"CALL_ONCE", "VAR_HANDLE", "READ_VARIABLE", "ASSIGN_VARIABLE"}

@@ -38,6 +38,7 @@ def test_operators(theirs: Any) -> None:
     for code, name in schema.OPERATORS.items():
         assert getattr(theirs.BuiltinOperator, name) == code
     assert theirs.BuiltinOperator.CUSTOM == schema.CUSTOM
+    assert theirs.BuiltinOptions2.StableHLOCompositeOptions == schema.COMPOSITE_OPTIONS
     assert theirs.BuiltinOperator.PLACEHOLDER_FOR_GREATER_OP_CODES == schema.PLACEHOLDER
 
 
@@ -69,6 +70,7 @@ def test_options(theirs: Any, options: str) -> None:
         ("Buffer", schema.BUFFER),
         ("CallOnceOptions", schema.CALL_ONCE),
         ("VarHandleOptions", schema.VAR_HANDLE),
+        ("StableHLOCompositeOptions", schema.COMPOSITE),
     ),
 )
 def test_tables(theirs: Any, table: str, ours: dict[str, int]) -> None:
@@ -85,7 +87,7 @@ def test_activations(theirs: Any) -> None:
 def test_info_lists_them(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["info", "--ops", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
-    assert found["tflite_ops"] == sorted([*OPERATORS, *KINDS])
+    assert found["tflite_ops"] == sorted([*OPERATORS, *KINDS, "STABLEHLO_COMPOSITE"])
     assert main(["info", "--ops"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines == [*found["ops"], "", "of TensorFlow Lite:", *found["tflite_ops"]]

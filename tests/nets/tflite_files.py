@@ -21,6 +21,8 @@ from mica.importer.tflite.operators import OPERATORS
 TYPE = {name: code for code, name in schema.TYPES.items()}
 CODE = {name: code for code, name in schema.OPERATORS.items()}
 INTERMEDIATES = 8  # slot of an operator that LiteRT reads of an LSTM, mica does not
+COMPOSITE_ATTRIBUTES = 2  # slot of a composite's options that LiteRT wants, mica does not
+NOTHING = b"\0\0\1\0\0\x24\1"  # a flexbuffer that is a map of nothing
 # Versions of operators: LiteRT takes the oldest that it knows, whatever the types.
 OLDEST = {"BROADCAST_TO": 2}
 SIZE = {"b": 1, "B": 1, "?": 1, "h": 2, "i": 4, "I": 4, "f": 4, "q": 8, "Q": 8}
@@ -99,6 +101,7 @@ class Tflite:
     buffers: list[np.ndarray] = field(default_factory=lambda: [np.zeros(0, np.uint8)])
     operators: list[Table] = field(default_factory=list)
     kinds: list[str] = field(default_factory=list)
+    ends: tuple[Sequence[int], Sequence[int]] = ((), ())  # inputs and outputs of a graph that another one computes by
 
     def tensor(
         self,
@@ -148,8 +151,10 @@ class Tflite:
         values: Mapping[str, Any] | None = None,
         intermediates: Sequence[int] = (),
         table: tuple[int, Table] | None = None,
+        graph: int | None = None,
     ) -> None:
-        """options: of schema.OPTIONS, with their `values`; or the `table` itself, with its number in the union."""
+        """options: of schema.OPTIONS, with their `values`; or the `table` itself, with its number in the union. graph: of a
+        STABLEHLO_COMPOSITE."""
         s = schema.OPERATOR
         if kind not in self.kinds:
             self.kinds.append(kind)
@@ -171,6 +176,12 @@ class Tflite:
         if table is not None:
             op[s["builtin_options_type"]] = ("B", table[0])
             op[s["builtin_options"]] = table[1]
+        if graph is not None:
+            c = schema.COMPOSITE
+            op[s["builtin_options_2_type"]] = ("B", schema.COMPOSITE_OPTIONS)
+            options = Table({c["name"]: "own", c["decomposition_subgraph_index"]: ("i", graph)})
+            options[COMPOSITE_ATTRIBUTES] = np.frombuffer(NOTHING, np.uint8)
+            op[s["builtin_options_2"]] = options
         self.operators.append(op)
 
     def graph(self) -> Tflite:
@@ -201,7 +212,7 @@ class Tflite:
             )
             for kind in self.kinds
         ]
-        graphs = [self._table(inputs, outputs), *(other._table((), ()) for other in others)]
+        graphs = [self._table(inputs, outputs), *(other._table(*other.ends) for other in others)]
         buffers = [Table({schema.BUFFER["data"]: b} if b.size else {}) for b in self.buffers]
         root = {m["version"]: ("I", schema.VERSION), m["operator_codes"]: codes, m["subgraphs"]: graphs}
         return flatbuffer(Table({**root, m["buffers"]: buffers}))

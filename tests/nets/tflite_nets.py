@@ -287,7 +287,32 @@ def wide_moves(seed: int = 2) -> bytes:
     return net.bytes([x], [y])
 
 
+def sums(dtype: str, grid: dict[str, float], owner: Tflite, seed: int) -> Tflite:
+    """A graph: (a, b) -> (relu(a + b + c), a), c a constant of its own."""
+    net, c = owner.graph(), np.random.default_rng(seed).integers(-20, 20, (1, 6))
+    a, b, s, t, y = (net.tensor([1, 6], dtype, **grid) for _ in range(5))
+    net.operator("ADD", [a, b], [s], "AddOptions", {"activation": 0})
+    net.operator("ADD", [s, net.constant(c.astype(dtype), *grid.values())], [t], "AddOptions", {"activation": 0})
+    net.operator("RELU", [t], [y])
+    net.ends = ((a, b), (y, a))
+    return net
+
+
+def composites(dtype: str = "int8") -> bytes:
+    """x, x -> outer; outer computes (a, b) by the sums twice."""
+    net, grid = Tflite(), {"scale": 0.05, "zero": 3} if dtype == "int8" else {}
+    x, y, z = (net.tensor([1, 6], dtype, **grid) for _ in range(3))
+    inner, outer = sums(dtype, grid, net, 1), net.graph()
+    a, b, s, t, u, v = (outer.tensor([1, 6], dtype, **grid) for _ in range(6))
+    outer.operator("STABLEHLO_COMPOSITE", [a, b], [s, t], graph=1)
+    outer.operator("STABLEHLO_COMPOSITE", [s, t], [u, v], graph=1)
+    outer.ends = ((a, b), (u, v))
+    net.operator("STABLEHLO_COMPOSITE", [x, x], [y, z], graph=2)
+    return net.bytes([x], [y, z], inner, outer)
+
+
 NETS: dict[str, Callable[[], bytes]] = {
+    "composites": composites,
     "classifier": classifier,
     "moves": moves,
     "svdf": svdf,

@@ -44,14 +44,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     if args.ops:
         from mica.importer.expand import ml, transformers
-        from mica.importer.tflite import signal
+        from mica.importer.tflite import schema, signal
         from mica.importer.tflite.operators import OPERATORS
         from mica.passes.supported import ONNX_OPS
 
         ops = sorted((ONNX_OPS | DEFINED_BY_ONNX) - ml.FORMS.keys())
         ops += sorted(f"{ml.DOMAIN}.{op}" for op in ml.FORMS)
         ops += sorted(f"{transformers.DOMAIN}.{op}" for op in (*MICROSOFT_OPS, *transformers.FORMS))
-        tflite = sorted([*OPERATORS, *signal.KINDS])
+        tflite = sorted([*OPERATORS, *signal.KINDS, schema.COMPOSITE_KIND])
         text.show(args, {"ops": ops, "tflite_ops": tflite}, "\n".join([*ops, "", "of TensorFlow Lite:", *tflite]))
         return 0
     if not args.model:

@@ -12,6 +12,8 @@ from mica.ir.graph import Graph, Node
 FLOAT_TYPES = (1, 10, 11, 16)
 WIDE_INTEGERS = (6, 7)  # INT32, INT64
 
+_RENAMES = ("Identity", "Reshape", "Squeeze", "Unsqueeze", "Flatten", "Cast")
+
 
 def run(g: Graph) -> Graph:
     consumers = g.consumers()
@@ -37,12 +39,11 @@ def _same_number(g: Graph, node: Node) -> bool:
 
 
 def _counts(g: Graph, node: Node) -> bool:
-    """True if a node reads the result of an ArgMax, reshaped or not: such results are already whole numbers."""
-    producers = g.producers()
-    maker = producers.get(node.inputs[0])
-    while maker is not None and maker.op in ("Identity", "Reshape", "Squeeze", "Unsqueeze", "Flatten", "Cast"):
-        maker = producers.get(maker.inputs[0])
-    return maker is not None and maker.op in ("ArgMax", "ArgMin")
+    """True if a node reads places that ArgMax or TopK found, reshaped or not: they are whole numbers already."""
+    producers, x = g.producers(), node.inputs[0]
+    while (maker := producers.get(x)) is not None and maker.op in _RENAMES:
+        x = maker.inputs[0]
+    return maker is not None and (maker.op in ("ArgMax", "ArgMin") or (maker.op == "TopK" and x == maker.outputs[1]))
 
 
 def _training(g: Graph, node: Node) -> bool:

@@ -45,6 +45,7 @@ from mica.passes import (
     sound_weights,
     transposes,
     wide,
+    windows_in_batch,
 )
 
 Pass = Callable[[Graph], Graph]
@@ -75,6 +76,7 @@ ONNX_PASSES: tuple[tuple[str, Pass], ...] = (
     ("fold_pad", fold_pad.run),
     ("one_axis_pools", one_axis_pools.run),  # after fold_pad, which gives a pool its padding
     ("features", features.run),  # after fold_affine: what is left stands at the input
+    ("windows_in_batch", windows_in_batch.run),  # after fold_pad: a Conv has its padding
     ("lower", lower.run),
 )
 

@@ -1,6 +1,6 @@
 """TensorFlow Lite file -> Graph, by the way of an ONNX model in memory; no TensorFlow is needed.
 
-    bytes -> flatbuffer -> model (tensors, operators) -> operators/ (ONNX nodes) -> the ONNX importer -> Graph
+    bytes -> flatbuffer -> model (tensors, operators) -> composites -> operators/ (ONNX nodes) -> the ONNX importer -> Graph
 
 `schema.py` has the file format's numbers, `operators/` a row for every operator that mica takes.
 """
@@ -11,7 +11,7 @@ import onnx
 
 from mica.errors import MicaError, Unsupported
 from mica.importer.onnx_file import import_proto
-from mica.importer.tflite import signal
+from mica.importer.tflite import composites, signal
 from mica.importer.tflite.flatbuffer import Damaged, NotForUs
 from mica.importer.tflite.model import Model, Operator
 from mica.importer.tflite.model import read as read_model
@@ -87,7 +87,7 @@ def _insert_front_end(g: Graph, net: Net, front_end_found: signal.Found) -> None
 
 def _read(path: Path) -> Net:
     try:
-        model = read_model(path)
+        model = composites.inlined(read_model(path))
     except OSError as e:
         raise MicaError(f"{path}: cannot be read: {e.strerror}") from None
     except NotForUs as e:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -55,17 +56,22 @@ class Operator:
     options_type: int
     options: Table | None
     custom: bytes = b""  # options of an operator that TensorFlow Lite itself has not: a flexbuffer
+    graph: int = 0  # of the file, which computes what a STABLEHLO_COMPOSITE does
 
 
 @dataclass(frozen=True)
 class Model:
-    """A graph of a file, operators in order of execution. once: the graphs that its CALL_ONCE run before its first run."""
+    """A graph of a file, operators in order of execution. once: the graphs that its CALL_ONCE run before its first run.
+
+    parts: the graphs of its STABLEHLO_COMPOSITE, by their number in the file.
+    """
 
     tensors: list[Tensor]
     operators: list[Operator]
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
     once: tuple[Model, ...] = ()
+    parts: Mapping[int, Model] = field(default_factory=dict)
 
 
 def read(path: Path) -> Model:
@@ -101,14 +107,35 @@ class _Reader:
             if not 0 < index < len(graphs):
                 raise Damaged(f"operator {op.index} (CALL_ONCE) runs graph {index} of {len(graphs)}")
             once.append(self._graph(graphs[index]))
-        return replace(model, once=tuple(once))
+        return replace(model, once=tuple(once), parts=self._parts(model, graphs))
+
+    def _parts(self, model: Model, graphs: Sequence[Table]) -> dict[int, Model]:
+        """The graphs that composites name, also inside of each other."""
+        found: dict[int, Model] = {}
+        todo, tensors = list(model.operators), list(model.tensors)
+        while todo:
+            op = todo.pop()
+            if op.kind != schema.COMPOSITE_KIND or op.graph in found:
+                continue
+            if not 0 < op.graph < len(graphs):
+                raise Damaged(f"operator {op.index} ({op.kind}) is computed by graph {op.graph} of {len(graphs)}")
+            found[op.graph] = part = self._graph(graphs[op.graph])
+            todo += part.operators
+            tensors += part.tensors
+            if len(tensors) > MOST_TENSORS or len(todo) > MOST_OPERATORS:
+                raise Damaged("the graphs of its composites are many times larger than a network for a board")
+            self._check_sharing(tensors)
+        return found
+
+    def _check_sharing(self, tensors: Sequence[Tensor]) -> None:
+        if sum(t.data.nbytes for t in tensors if t.data is not None) > MOST_SHARING * len(self.data):
+            raise Damaged("its constants take many times more than the file holds")
 
     def _graph(self, table: Table) -> Model:
         g = schema.SUBGRAPH
         tables = table.tables(g["tensors"], MOST_TENSORS, "tensors")
         tensors = [self._tensor(k, t) for k, t in enumerate(tables)]
-        if sum(t.data.nbytes for t in tensors if t.data is not None) > MOST_SHARING * len(self.data):
-            raise Damaged("its constants take many times more than the file holds")
+        self._check_sharing(tensors)
         operators = [
             _operator(k, t, self.kinds) for k, t in enumerate(table.tables(g["operators"], MOST_OPERATORS, "operators"))
         ]
@@ -189,7 +216,10 @@ def _operator(index: int, t: Table, kinds: list[str]) -> Operator:
     inputs, outputs = (tuple(int(i) for i in t.numbers(s[role], "i", MOST_ENDS)) for role in ("inputs", "outputs"))
     options_type = t.integer(s["builtin_options_type"], "B")
     custom = t.numbers(s["custom_options"], "B").tobytes()
-    return Operator(index, kinds[code], inputs, outputs, options_type, t.table(s["builtin_options"]), custom)
+    more, graph = t.table(s["builtin_options_2"]), 0
+    if more is not None and t.integer(s["builtin_options_2_type"], "B") == schema.COMPOSITE_OPTIONS:
+        graph = more.integer(schema.COMPOSITE["decomposition_subgraph_index"], "i")
+    return Operator(index, kinds[code], inputs, outputs, options_type, t.table(s["builtin_options"]), custom, graph)
 
 
 def _grid(where: str, t: Table | None, dtype: str, shape: tuple[int, ...], constant: bool) -> Grid | None:

@@ -21,6 +21,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from mica.format.values import saturate
 from mica.importer.tflite import schema
+from mica.importer.tflite.computed import Computed
 from mica.importer.tflite.model import Model, Operator, Tensor
 from mica.importer.tflite.names import Names
 from mica.importer.tflite.signal import Found
@@ -30,7 +31,7 @@ OPSET16 = 21  # the first whose QuantizeLinear knows int16
 # Operators that may have kernels of int16: their int16 stay so. What becomes of them is for passes/wide.py to say.
 _WIDE = """
 ABS ADD AVERAGE_POOL_2D BATCH_TO_SPACE_ND BROADCAST_TO CONCATENATION CONV_2D COS DEPTHWISE_CONV_2D DEPTH_TO_SPACE
-DEQUANTIZE ELU EQUAL EXP EXPAND_DIMS FULLY_CONNECTED GATHER GATHER_ND GELU GREATER GREATER_EQUAL HARD_SWISH LEAKY_RELU
+DEQUANTIZE DYNAMIC_UPDATE_SLICE ELU EQUAL EXP EXPAND_DIMS FULLY_CONNECTED GATHER GATHER_ND GELU GREATER GREATER_EQUAL HARD_SWISH LEAKY_RELU
 LESS LESS_EQUAL LOG LOGISTIC MAXIMUM MAX_POOL_2D MEAN MINIMUM MIRROR_PAD MUL NEG NOT_EQUAL PACK PAD PADV2 PRELU
 QUANTIZE REDUCE_MAX REDUCE_MIN RELU RELU6 RELU_0_TO_1 RELU_N1_TO_1 RESHAPE RESIZE_BILINEAR RESIZE_NEAREST_NEIGHBOR
 REVERSE_SEQUENCE REVERSE_V2 RSQRT SELECT SELECT_V2 SIN SLICE SOFTMAX SPACE_TO_BATCH_ND SPACE_TO_DEPTH SPLIT SPLIT_V
@@ -83,6 +84,7 @@ class Net:
         self.constants: list[onnx.TensorProto] = []
         self.inputs: list[onnx.ValueInfoProto] = []
         self.outputs: list[str] = []
+        self.computed = Computed(self.nodes, self.constants, OPSET)
         self.states: list[tuple[str, str]] = []
         self.real: dict[int, str] = {}  # tensor -> value of its real numbers
         self.grids: dict[int, Grid8] = {}
@@ -110,14 +112,22 @@ class Net:
             self.labels[i] = self.names.short(self.tensor(i).name, f"t{i}")
         return self.labels[i]
 
+    def known(self, i: int) -> np.ndarray | None:
+        """A constant, or integers that follow from constants; int64 where it is one of integers. None if it depends on data."""
+        t = self.tensor(i)
+        data = t.data
+        if data is None and math.prod(t.shape) == 0:
+            return np.zeros(t.shape, np.int64)
+        if data is None and t.grid is None and t.dtype in ("int32", "int64"):
+            data = self.computed.get(self.real.get(i, ""))
+        return data.astype(np.int64) if data is not None and data.dtype.kind in "iu" else data
+
     def data(self, i: int, what: str) -> np.ndarray:
-        """A constant that has to be known, int64 where it is one of integers. Raises ValueError."""
-        data = self.tensor(i).data
-        if data is None and math.prod(self.shape(i)) == 0:
-            return np.zeros(self.shape(i), np.int64)
+        """A constant that has to be known, as of `known`. Raises ValueError."""
+        data = self.known(i)
         if data is None:
             raise ValueError(f"{what} that depends on data")
-        return data.astype(np.int64) if data.dtype.kind in "iu" else data
+        return data
 
     def x(self, i: int) -> str:
         """The value of a tensor's real numbers, constant or not."""
@@ -251,7 +261,7 @@ class Net:
                     f"input {i} '{t.name}' has the shape {list(t.shape)}; convert the model with fixed shapes"
                 )
             name = self.name(i)
-            whole = t.dtype in ("int32", "int64", "bool")
+            whole = t.dtype in ("int32", "int64", "bool") or self._is_raw(i)
             if not whole and t.dtype not in ("float32", "int8", "uint8", "int16"):
                 raise ValueError(f"input '{name}' is {t.dtype}; mica takes float32, int8, uint8, int16 and row numbers")
             kind = helper.np_dtype_to_tensor_dtype(np.dtype(t.dtype)) if whole else TensorProto.FLOAT
@@ -281,6 +291,12 @@ class Net:
         ends += [self.tensor(i) for i in op.inputs if i >= 0 and op.kind in ("ADD", "MUL", "SUB")]
         converts = op.kind in ("QUANTIZE", "DEQUANTIZE")
         return op.kind in WIDE and (converts or all(t.dtype in ("bool", "int16") for t in ends))
+
+    def _is_raw(self, i: int) -> bool:
+        """True for an input of 8 bits without a scale that is read as plain numbers only."""
+        t, readers = self.tensor(i), self._readers(i)
+        raw = t.dtype in ("int8", "uint8") and t.grid is None and i not in self.model.outputs
+        return raw and bool(readers) and all(op.kind == "CAST" for op in readers)
 
     def _readers(self, i: int) -> list[Operator]:
         return [op for op in self.model.operators if i in op.inputs]

@@ -19,11 +19,16 @@ OPERATOR = {
     "builtin_options_type": 3,
     "builtin_options": 4,
     "custom_options": 5,
+    "builtin_options_2_type": 11,
+    "builtin_options_2": 12,
 }
 BUFFER = {"data": 0, "offset": 1, "size": 2}
 # Options that are no numbers, or that are read before the operators are.
 CALL_ONCE = {"init_subgraph_index": 0}
 VAR_HANDLE = {"container": 0, "shared_name": 1}
+COMPOSITE_KIND = "STABLEHLO_COMPOSITE"  # one operator of StableHLO, with a graph of the file that computes it
+COMPOSITE = {"name": 0, "decomposition_subgraph_index": 1}
+COMPOSITE_OPTIONS = 21  # their number in the union BuiltinOptions2
 
 # TensorType; int4 has two elements a byte, the first in the low half.
 TYPES = {
@@ -78,7 +83,7 @@ ASSIGN_VARIABLE BROADCAST_ARGS RANDOM_STANDARD_NORMAL BUCKETIZE RANDOM_UNIFORM M
 DYNAMIC_UPDATE_SLICE RELU_0_TO_1 UNSORTED_SEGMENT_PROD UNSORTED_SEGMENT_MAX UNSORTED_SEGMENT_SUM ATAN2
 UNSORTED_SEGMENT_MIN SIGN BITCAST BITWISE_XOR RIGHT_SHIFT
 """
-OPERATORS = dict(enumerate(_NAMES.split()))
+OPERATORS = {**dict(enumerate(_NAMES.split())), 206: COMPOSITE_KIND}
 
 # ActivationFunctionType, as far as LiteRT's kernels compute them inside another operator.
 ACTIVATIONS = {0: "", 1: "RELU", 2: "RELU_N1_TO_1", 3: "RELU6", 4: "TANH"}

@@ -1,12 +1,15 @@
 """Operators whose outputs depend on shapes only, so that they are known when a model is packed.
 
-SHAPE(x), FILL(shape, value), ZEROS_LIKE(x), BROADCAST_ARGS(a, b)   =>   a constant
+SHAPE(x), RANK(x), FILL(shape, value), ZEROS_LIKE(x), BROADCAST_ARGS(a, b)     =>   a constant
+RANGE(start, limit, step), REDUCE_PROD(x, axes), where these follow from shapes =>   likewise
 """
 
 import numpy as np
 
+from mica.importer.bounds import range_size
 from mica.importer.tflite.net import Net
 from mica.importer.tflite.operators.form import Form, Op
+from mica.importer.tflite.operators.reduce import axes_of
 
 
 def _fill(net: Net, op: Op) -> None:
@@ -27,9 +30,36 @@ def _broadcast_args(net: Net, op: Op) -> None:
     net.done(op.y, net.const(np.array(np.broadcast_shapes(*(tuple(s) for s in shapes)), net.tensor(op.y).dtype)))
 
 
+def _plain(net: Net, op: Op) -> None:
+    if any(net.tensor(i).grid is not None for i in (*op.inputs, op.y)):
+        raise ValueError("integers that have a scale")
+
+
+def _range(net: Net, op: Op) -> None:
+    _plain(net, op)
+    ends = [net.data(op.i(k), "a range") for k in range(3)]
+    if range_size(*ends)[0] != net.shape(op.y):
+        raise ValueError(f"a range of {range_size(*ends)[0][0]} numbers for an output of {list(net.shape(op.y))}")
+    net.done(op.y, net.const(np.arange(*(e.item() for e in ends)).astype(net.tensor(op.y).dtype)))
+
+
+def _product(net: Net, op: Op) -> None:
+    _plain(net, op)
+    x, axes = net.data(op.i(0), "a product"), axes_of(net, op.i(1), len(net.shape(op.i(0))))
+    y = np.prod(x, axis=tuple(axes), keepdims=bool(op["keep_dims"]))
+    net.done(op.y, net.const(y.astype(net.tensor(op.y).dtype)))
+
+
+def _rank(net: Net, op: Op) -> None:
+    net.done(op.y, net.const(np.array(len(net.shape(op.i(0))), net.tensor(op.y).dtype)))
+
+
 FORMS = {
     "BROADCAST_ARGS": Form(_broadcast_args, "", (2, 2)),
     "FILL": Form(_fill, "", (2, 2)),
+    "RANGE": Form(_range, "", (3, 3)),
+    "RANK": Form(_rank),
+    "REDUCE_PROD": Form(_product, "ReducerOptions", (2, 2)),
     "SHAPE": Form(lambda net, op: net.done(op.y, net.const(np.array(net.shape(op.i(0)), net.tensor(op.y).dtype)))),
     "ZEROS_LIKE": Form(_zeros_like),
 }

@@ -5,6 +5,9 @@ SLICE, STRIDED_SLICE, REVERSE_V2 (x)     =>   Slice(x), Reshape
 SPLIT, SPLIT_V, UNPACK (x)               =>   a Slice for each output, Reshape
 PACK(a, b)                               =>   Concat(Reshape(a), Reshape(b))
 SPACE_TO_BATCH_ND, BATCH_TO_SPACE_ND     =>   Pad or Slice, and Transpose between two Reshapes
+
+MIRROR_PAD SYMMETRIC (x)                 =>   Gather for each dimension
+DYNAMIC_UPDATE_SLICE(x, part, start)     =>   Concat(x before, part, x behind)
 """
 
 import math
@@ -151,8 +154,13 @@ def _gather(net: Net, op: Op) -> None:
 
 
 def _gather_nd(net: Net, op: Op) -> None:
-    places = net.numbers(net.data(op.i(1), "places"))
-    net.done(op.y, net.node("GatherND", [net.x(op.i(0)), places]), like=op.i(0))
+    """Places that are row numbers may depend on data, as those of GATHER."""
+    places, shape = net.known(op.i(1)), net.shape(op.i(1))
+    if places is None and shape[-1:] == (1,):
+        y = net.node("Gather", [net.x(op.i(0)), net.reshape(net.x(op.i(1)), shape[:-1])], axis=0)
+    else:
+        y = net.node("GatherND", [net.x(op.i(0)), net.numbers(net.data(op.i(1), "places"))])
+    net.done(op.y, y, like=op.i(0))
 
 
 def _repeat(net: Net, op: Op) -> None:
@@ -178,13 +186,44 @@ def _blocks(net: Net, op: Op) -> None:
 
 
 def _mirror_pad(net: Net, op: Op) -> None:
-    pads, shape = net.data(op.i(1), "pads"), net.shape(op.i(0))
-    if op["mode"] != 0:
-        raise ValueError("mode SYMMETRIC, which repeats the border; mica has REFLECT")
-    if pads.shape != (len(shape), 2) or np.any(pads < 0) or np.any(pads >= np.array(shape)[:, None]):
+    """Mode 0 (REFLECT) begins beside the border, mode 1 (SYMMETRIC) with the border itself."""
+    pads, shape, mode = net.data(op.i(1), "pads"), net.shape(op.i(0)), op.integer("mode")
+    if mode not in (0, 1):
+        raise ValueError(f"mode {mode}")
+    if pads.shape != (len(shape), 2) or np.any(pads < 0) or np.any(pads >= np.array(shape)[:, None] + mode):
         raise ValueError(f"pads {pads.tolist()[:8]} of {list(shape)}")
-    y = net.node("Pad", [net.x(op.i(0)), net.numbers(pads.T.reshape(-1))], mode="reflect")
+    y = net.x(op.i(0))
+    if mode == 0:
+        y = net.node("Pad", [y, net.numbers(pads.T.reshape(-1))], mode="reflect")
+    for axis, around in enumerate(pads.tolist() if mode == 1 else []):
+        if any(around):
+            places = np.pad(np.arange(shape[axis]), around, "symmetric")
+            y = net.node("Gather", [y, net.numbers(places)], axis=axis)
     net.done(op.y, y, like=op.i(0))
+
+
+def _update(net: Net, op: Op) -> None:
+    shape, part = (net.shape(op.i(k)) for k in (0, 1))
+    start = net.data(op.i(2), "a place").reshape(-1)
+    if not len(part) == len(start) == len(shape) or any(n > m or n < 1 for n, m in zip(part, shape, strict=True)):
+        raise ValueError(f"a part of {list(part)} at {start[:8].tolist()} in {list(shape)}")
+    start = np.clip(start, 0, np.subtract(shape, part))  # as LiteRT does
+    y = _put(net, net.x(op.i(0)), net.x(op.i(1)), list(zip(start.tolist(), part, shape, strict=True)))
+    net.done(op.y, y, like=op.i(0))
+
+
+def _put(net: Net, x: str, part: str, places: list[tuple[int, int, int]], axis: int = 0) -> str:
+    """x with the part in it. places: start, size and whole size in each dimension; the first `axis` are equal."""
+    while axis < len(places) and places[axis][1] == places[axis][2]:
+        axis += 1
+    if axis == len(places):
+        return part
+    start, size, whole = places[axis]
+    inner = part
+    if any(n != m for _, n, m in places[axis + 1 :]):
+        inner = _put(net, cut(net, x, axis, start, start + size), part, places, axis + 1)
+    around = [cut(net, x, axis, a, b) if a < b else "" for a, b in ((0, start), (start + size, whole))]
+    return net.node("Concat", [p for p in (around[0], inner, around[1]) if p], axis=axis)
 
 
 def _batches(net: Net, op: Op) -> None:
@@ -235,6 +274,7 @@ FORMS = {
     "BROADCAST_TO": Form(_repeat, "", (2, 2)),
     "CONCATENATION": Form(_concatenation, "ConcatenationOptions", (1, 1024)),
     "DEPTH_TO_SPACE": Form(_blocks, "DepthToSpaceOptions"),
+    "DYNAMIC_UPDATE_SLICE": Form(_update, "", (3, 3)),
     "EXPAND_DIMS": Form(_reshape, "", (1, 2)),
     "GATHER": Form(_gather, "GatherOptions", (2, 2)),
     "GATHER_ND": Form(_gather_nd, "", (2, 2)),

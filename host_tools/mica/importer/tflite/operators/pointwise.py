@@ -27,13 +27,17 @@ def _function(net: Net, op: Op) -> None:
 
 
 def _cast(net: Net, op: Op) -> None:
-    """Numbers as numbers of another type; integers that have a scale would lose it."""
-    x, y = net.tensor(op.i(0)), net.tensor(op.y)
-    to_float = y.dtype == "float32" and x.dtype in ("bool", "float16", "float32", "int32", "int64")
+    """Numbers as numbers of another type; an int32 that has a scale would lose it."""
+    x, y, value = net.tensor(op.i(0)), net.tensor(op.y), net.x(op.i(0))
+    to_float = y.dtype == "float32" and x.dtype in ("bool", "float16", "float32", "int32", "int64", "int8", "uint8")
     rows = x.dtype in ("int32", "int64") and y.dtype in ("int32", "int64")
-    if x.grid is not None or y.grid is not None or not (to_float or rows):
+    if y.grid is not None or not (to_float or rows) or (x.grid is not None and x.dtype not in ("int8", "uint8")):
         raise ValueError(f"a cast from {x.dtype} to {y.dtype}")
-    net.done(op.y, net.node("Cast", [net.x(op.i(0))], to={"float32": 1, "int32": 6, "int64": 7}[y.dtype]))
+    if x.grid is not None:  # the integers themselves: real / scale + zero point
+        scale, zero = (net.real_number(float(v[0])) for v in (x.grid.scale, x.grid.zero_point))
+        net.done(op.y, net.node("Add", [net.node("Div", [value, scale]), zero]))
+        return
+    net.done(op.y, net.node("Cast", [value], to={"float32": 1, "int32": 6, "int64": 7}[y.dtype]))
 
 
 def _requantise(net: Net, op: Op) -> None:

@@ -4,10 +4,11 @@ MEAN, SUM, REDUCE_MAX, REDUCE_MIN (x, axes)   =>   ReduceMean ... in the output'
 ARG_MAX, ARG_MIN (x, axis)                    =>   ArgMax, ArgMin, Cast to int32 where the file has that
 L2_NORMALIZATION(x)                           =>   LpNormalization along the last dimension
 CUMSUM(x, axis)                               =>   CumSum
+TOPK_V2(x, k)                                 =>   TopK, Cast
 """
 
 import numpy as np
-from onnx import TensorProto
+from onnx import TensorProto, helper
 
 from mica.importer.tflite.net import Net
 from mica.importer.tflite.operators.form import Form, Op
@@ -55,10 +56,23 @@ def _cumsum(net: Net, op: Op) -> None:
     net.done(op.y, net.node("CumSum", [net.x(op.i(0)), net.const(np.int64(axes[0]))], **attrs))
 
 
+def _top_k(net: Net, op: Op) -> None:
+    values, places = op.outputs
+    k, shape = net.data(op.i(1), "a number of values").reshape(-1), net.shape(op.i(0))
+    if k.size != 1 or net.tensor(places).dtype not in ("int32", "int64"):
+        raise ValueError(f"{k[:8].tolist()} values, and places of {net.tensor(places).dtype}")
+    if not shape or not 1 <= k[0] <= shape[-1]:
+        raise ValueError(f"the {k[0]} largest values of {list(shape)}")
+    y, at = net.several("TopK", [net.x(op.i(0)), net.numbers(k)], 2, axis=len(shape) - 1)
+    net.done(values, y, like=op.i(0))
+    net.done(places, net.node("Cast", [at], to=helper.np_dtype_to_tensor_dtype(np.dtype(net.tensor(places).dtype))))
+
+
 FORMS = {
     **{name: Form(_reduce, "ReducerOptions", (2, 2)) for name in REDUCTIONS},
     "ARG_MAX": Form(_arg, "ArgMaxOptions", (2, 2)),
     "ARG_MIN": Form(_arg, "ArgMinOptions", (2, 2)),
     "CUMSUM": Form(_cumsum, "CumsumOptions", (2, 2)),
     "L2_NORMALIZATION": Form(_l2_norm, "L2NormOptions"),
+    "TOPK_V2": Form(_top_k, "", (2, 2), (2, 2)),
 }
