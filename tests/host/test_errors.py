@@ -53,9 +53,9 @@ def test_a_finding_takes_the_values_and_not_the_text() -> None:
 
 
 def test_json_carries_both(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    path = tmp_path / "net.mica"
+    path = tmp_path / "net.onnx"
     path.write_bytes(b"\x08\x07")
-    assert main(["info", str(path), "--json"]) == 1
+    assert main(["verify", str(path), "--json"]) == 1
     said = capsys.readouterr()
     line = f"{path}: not a .mica file; make one with `mica pack`"
     assert said.err == f"mica: error: {line}\n"
@@ -65,5 +65,5 @@ def test_json_carries_both(capsys: pytest.CaptureFixture[str], tmp_path: Path) -
         "todo": "make one with `mica pack`",
         "exit_code": 1,
     }
-    assert main(["info", str(tmp_path / "none.mica"), "--json"]) == 1
+    assert main(["verify", str(tmp_path / "none.mica"), "--json"]) == 1
     assert "todo" not in json.loads(capsys.readouterr().out)

@@ -66,5 +66,5 @@ def test_a_packed_file_is_told_what_takes_it(tmp_path: Path, capsys: pytest.Capt
     mica(capsys, "pack", source)
     assert main(["pack", str(packed)]) == 1
     assert "is a .mica file, packed already" in capsys.readouterr().err
-    assert main(["info", str(source)]) == 1
+    assert main(["verify", str(source)]) == 1
     assert "not a .mica file; make one with `mica pack`" in capsys.readouterr().err
