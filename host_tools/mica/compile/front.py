@@ -62,7 +62,7 @@ def choose(s: State) -> State:
 
 
 def go_on(s: State) -> State:
-    """Where a run takes new rows only, the front end keeps its noise, and the model's own states keep all else. Raises MicaError.
+    """A front end keeps its noise from run to run, if all rows of a run are new. Raises MicaError.
 
     All rows are new to a model with states of its own, and where --stream says so.
     """
