@@ -151,7 +151,8 @@ def _add_streaming(group: argparse._ArgumentGroup) -> None:
         "--stream",
         metavar="INPUT[:AXIS]=N",
         help="as --window, and layers compute what is new: convolutions without padding along that axis keep the rows that they need. "
-        "The answers are those of the whole window; samples of --calib are whole windows",
+        "The answers are those of the whole window; samples of --calib are whole windows. N may be all rows where a front end's noise or "
+        "the model's own states go on",
     )
 
 

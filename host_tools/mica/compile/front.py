@@ -1,11 +1,12 @@
 """Stages that find out how the model meets its data: its front end, its states, and inputs that slide."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from mica.compile.job import PlacedFrontEnd
 from mica.compile.state import State
 from mica.errors import MicaError
-from mica.ir.front_end import IN_GRAPH
+from mica.ir.front_end import IN_GRAPH, FrontEnd
 from mica.packing import state_pairs
 from mica.passes import streaming
 from mica.sound import front_ends, recognise
@@ -52,10 +53,43 @@ def choose(s: State) -> State:
             f"--stream {step.name}={step.rows}: the model has no input '{step.name}'",
             todo=f"its inputs are {', '.join(sizes)}",
         )
+    goes_on = step is not None or bool(s.pairs)
     if isinstance(s.job.front_end, PlacedFrontEnd):
         s.sound = s.job.front_end
     elif s.job.front_end is not None:
-        s.sound = described(s.job.front_end, sizes, step is not None, bool(s.job.windows))
+        s.sound = described(s.job.front_end, sizes, goes_on and not s.job.windows, bool(s.job.windows))
+    return go_on(s) if goes_on and not s.job.windows else s
+
+
+def go_on(s: State) -> State:
+    """A front end keeps its noise from run to run, if all rows of a run are new. Raises MicaError.
+
+    All rows are new to a model with states of its own, and where --stream says so.
+    """
+    step, front = s.job.step, s.sound.front if s.sound and not s.in_graph else None
+    sound = front if isinstance(front, FrontEnd) else None
+    if step is not None:
+        shape = s.graph.value(step.name).shape
+        axis = step.axis if step.axis is not None else next((i for i, n in enumerate(shape) if n > 1), 0)
+        rows = sound.frames if sound else shape[axis] if 0 <= axis < len(shape) else 0
+        if s.pairs and step.rows != rows:
+            raise MicaError(
+                f"--stream {step.name}={step.rows}: the model has states of its own, so all {rows} rows of a run are new",
+                todo=f"expected {step.name}={rows}, or leave --stream out",
+            )
+        if step.rows != rows or not (s.pairs or (sound and sound.has_noise)):
+            return s  # layers keep the rows before
+        s.job = replace(s.job, step=None)
+    if s.sound is None or sound is None:
+        return s
+    if step is not None and sound.peak:
+        raise MicaError(f"--frontend {s.sound.text}: divides by the largest sample of a run", todo="take peak=no")
+    s.sound = replace(s.sound, front=replace(sound, keeps=True))
+    noise = ", and the noise of the front end goes on" if sound.has_noise else ""
+    s.watch.note(
+        f"all {sound.frames} rows of '{s.sound.name}' are new in each run{noise}: "
+        f"a run takes {sound.samples} samples, each time {sound.frames * sound.hop} further on"
+    )
     return s
 
 

@@ -65,6 +65,11 @@ class FrontEnd:
         return (1, self.samples)
 
     @property
+    def has_noise(self) -> bool:
+        """True if a row depends on a noise that all rows before have changed."""
+        return self.speech is not None or self.pcen is not None
+
+    @property
     def bands(self) -> int:
         """Number of filters."""
         return len(self.filters)

@@ -1,6 +1,7 @@
 """The tables of TensorFlow Lite Micro's front end for speech, as its generators make them."""
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
@@ -17,21 +18,31 @@ EVEN, ODD, LEAST = (
 STRENGTH, OFFSET = 0.95, 80.0
 # Of a step of the logarithm: the preprocessor takes 666 of them as 256 steps of int8, of which micro_speech's input has 255 from 0 to 25.9375.
 WORTH = 256 / 666 * 25.9375 / 255
+WORTH_IN_LIBRARY = 10 / 256  # as pymicro-features and microWakeWord take the library's numbers
 
 
-def tables(rate: int, frame: int, hop: int, fft: int, bands: int, fmin: float, fmax: float) -> Speech:
-    """Raises ValueError if a band holds no bin of the transform."""
-    filters, gains = _filters(rate, fft, bands, fmin, fmax)
+def tables(
+    rate: int, frame: int, hop: int, fft: int, bands: int, fmin: float, fmax: float, library: bool = False
+) -> Speech:
+    """library: those of its C library, which computes in float32 and rounds where the preprocessor's generator cuts off.
+
+    Raises ValueError if a band holds no bin of the transform.
+    """
+    real = np.dtype(np.float32 if library else np.float64)
+    filters, gains = _filters(rate, fft, _edges(bands, fmin, fmax, real), fmin, 0.5 if library else 0.0)
     correction = fft.bit_length() - 1 - FILTER_BITS // 2
-    turn = 2 * np.pi / frame * (np.arange(frame) + 0.5)
-    window = np.floor((0.5 - 0.5 * functions.cos(turn)) * 2**WINDOW_BITS + 0.5).astype(np.int16)
+    turn = np.array(2 * np.pi / frame, real) * (np.arange(frame) + 0.5).astype(real)
+    half = 0.5 - 0.5 * functions.cos(turn.astype(np.float64)).astype(real)
+    window = np.floor(half * 2**WINDOW_BITS + 0.5).astype(np.int16)
     params = {
         **{"frame": frame, "hop": hop, "fft": fft, "bands": bands, "gains": len(gains)},
         **{name: int(v * 2**NOISE_BITS) for name, v in (("even", EVEN), ("odd", ODD), ("least", LEAST))},
         **{"places": SMOOTHING_BITS, "snr_shift": GAIN_BITS - correction - SNR_BITS},
         **{"correction": correction, "log_places": LOG_BITS},
     }
-    return given(window, filters, gains, _curve(SMOOTHING_BITS - correction), params, WORTH)
+    return given(
+        window, filters, gains, _curve(SMOOTHING_BITS - correction), params, WORTH_IN_LIBRARY if library else WORTH
+    )
 
 
 def given(
@@ -51,23 +62,29 @@ def _twiddles(fft: int) -> np.ndarray:
 
 
 def _mel(hz: np.ndarray) -> np.ndarray:
-    return np.asarray(1127.0 * functions.log(1 + hz / 700))
+    """In the type of hz."""
+    return np.asarray(1127.0 * functions.log(1 + (hz / 700).astype(np.float64))).astype(hz.dtype)
 
 
-def _filters(rate: int, fft: int, bands: int, fmin: float, fmax: float) -> tuple[np.ndarray, np.ndarray]:
-    """uint16 [bands + 1, 2] first bins and widths, uint16 [n, 2] gains for a band and for the one behind it."""
-    low, high = _mel(np.array([fmin, fmax]))
-    edges = low + (high - low) / (bands + 1) * np.arange(bands + 2)
+def _edges(bands: int, fmin: float, fmax: float, real: np.dtype[Any]) -> np.ndarray:
+    """Mels between which the filters lie."""
+    low, high = _mel(np.array([fmin, fmax], real))
+    return np.asarray(low + (high - low) / (bands + 1) * np.arange(bands + 2).astype(real))
+
+
+def _filters(rate: int, fft: int, edges: np.ndarray, fmin: float, more: float) -> tuple[np.ndarray, np.ndarray]:
+    """uint16 [bands + 1, 2] first bins and widths, uint16 [n, 2] gains for a band and for the one behind it, to which `more` is added
+    before they are cut off."""
     bins = np.arange(int(1.5 + fmin * fft / rate), fft // 2 + 1)
-    mel = _mel(bins * (rate / fft))
+    mel = _mel((bins * (rate / fft)).astype(edges.dtype))
     places, parts = [], []
     at = 0
-    for k in range(bands + 1):
+    for k in range(len(edges) - 1):
         end = at + int(np.count_nonzero(mel[at:] <= edges[k + 1]))
         if end == at:
             raise ValueError(f"band {k} holds no bin of the transform")
         weight = (edges[k + 1] - mel[at:end]) / (edges[k + 1] - edges[k])
-        parts.append(np.floor(np.stack([weight, 1 - weight], axis=1) * 2**FILTER_BITS))
+        parts.append(np.floor(np.stack([weight, 1 - weight], axis=1) * 2**FILTER_BITS + more))
         places.append((bins[at], end - at))
         at = end
     return np.array(places, np.uint16), np.concatenate(parts).astype(np.uint16)

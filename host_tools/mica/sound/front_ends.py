@@ -61,11 +61,13 @@ KEYS: Mapping[str, tuple[Callable[[str], object], str]] = {
     "r": (share, SHARE),
     "eps": (size, SIZE),  # is added to the noise
     "start": (size_or("first"), "first, or a number of 0 or more"),  # noise before the first frame; first: its energy
+    "tables": (one_of("preprocessor", "library"), "preprocessor or library"),  # which of tflite-micro's
 }
 
-OF_SPEECH = ("rate", "samples", "frame", "hop", "fft", "mels", "fmin", "fmax")  # those that `pcan` has
+OF_ALL = ("rate", "samples", "frame", "hop", "fft", "mels", "fmin", "fmax")
+OF_SPEECH = (*OF_ALL, "tables")  # those that `pcan` has
 NOISE = ("s", "time", "alpha", "delta", "r", "eps", "start")  # those that `pcen` alone has, beside the following
-OF_ENERGIES = (*OF_SPEECH, "window", "scale", "norm", "power", "preemphasis", "before", "unit", "low", "high", *NOISE)
+OF_ENERGIES = (*OF_ALL, "window", "scale", "norm", "power", "preemphasis", "before", "unit", "low", "high", *NOISE)
 
 # Why some kinds take whole windows, and others not rows of those that --window keeps.
 OF_WINDOWS: Mapping[str, str] = {axis_features.KIND: "makes statistics of a whole window"}
@@ -96,6 +98,7 @@ DEFAULTS: Mapping[str, object] = {
     "r": 0.5,
     "eps": 1e-6,
     "start": "first",
+    "tables": "preprocessor",
 }
 TIME = 0.4  # seconds, where neither s nor time is said
 
@@ -109,6 +112,11 @@ PRESETS: Mapping[tuple[str, str], str] = {
     "floor=1e-6,peak=yes",
     # tflite-micro's micro_speech: its audio_preprocessor
     ("pcan", "micro-speech"): "rate=16000,frame=480,hop=320,fft=512,mels=40,fmin=125,fmax=7500",
+    # microWakeWord's features: those of tflite-micro's C library
+    (
+        "pcan",
+        "micro-wakeword",
+    ): "rate=16000,frame=480,hop=160,fft=512,mels=40,fmin=125,fmax=7500,tables=library",
     # librosa.pcen of 2**31 times a mel spectrogram with power=1 and center=False, as its own page has it
     (
         "pcen",
@@ -225,7 +233,7 @@ class Description:
     ) -> FrontEnd:
         """Features of speech. Raises MicaError."""
         try:
-            found = tables(rate, frame, hop, fft, mels, fmin, fmax)
+            found = tables(rate, frame, hop, fft, mels, fmin, fmax, self.values["tables"] == "library")
         except ValueError as e:
             raise MicaError(f"--frontend {self.text}: {e}", todo="take a larger fft or fewer mels") from None
         return of_speech(found, rate, samples)
@@ -273,7 +281,9 @@ def parse(text: str) -> Description:
             names = [name for k, name in PRESETS if k == kind]
             raise MicaError(f"--frontend {kind}: has no preset '{words[0]}'", todo=f"expected {' or '.join(names)}")
         words[:1] = preset.split(",")
-    known = {"pcan": OF_SPEECH, "pcen": OF_ENERGIES}.get(kind, tuple(key for key in KEYS if key not in NOISE))
+    known = {"pcan": OF_SPEECH, "pcen": OF_ENERGIES}.get(
+        kind, tuple(key for key in KEYS if key not in (*NOISE, "tables"))
+    )
     for word in words:
         key, _, value = word.partition("=")
         if key not in known:
