@@ -1,8 +1,9 @@
 """The desired models of a fleet, beside its settings: NAME.models/ holds the files, and the last order to each board.
 
-    <crc32>.mica    every model that was pushed, or that a board was given when it joined
+    <crc32>.mica    every model that was pushed, or that a board was given when it joined; and heads, as `taught` names them
     `wanted.json`    generation; `wanted`: board -> its generation and name -> CRC-32 (null: gone); pushed: the last push's names;
-                    before: board -> what it had before the last push; known: board -> what it last said that it has
+                    before: board -> what it had before the last push; known: board -> what it last said that it has;
+                    taught: model -> the last sum of heads, and board -> generation, the head that it gave, the sum that it was sent
 
 There is no other copy: the broker forgets it when it ends, and is sent it again when it starts.
 """
@@ -11,7 +12,8 @@ import json
 import os
 import time
 import zlib
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +22,18 @@ from mica_fleet.desired import encode_want
 from mica_fleet.site import Site, write_private
 
 Names = dict[str, int | None]  # of a board: name -> CRC-32 of the file, None for one that is to go
+
+
+@dataclass
+class Sums:
+    """CRC-32 of the last sum of a model's heads, 0 for none; board -> generation, CRC-32 of the head that it gave (None for none) and of the sum."""
+
+    total: int = 0
+    boards: dict[str, tuple[int, int | None, int]] = field(default_factory=dict)
+
+    def crcs(self) -> set[int]:
+        """Of all states that are named."""
+        return {crc for _, *two in self.boards.values() for crc in two if crc is not None} | {self.total}
 
 
 class Store:
@@ -34,6 +48,7 @@ class Store:
         self.pushed: Names = {}
         self.before: dict[str, Names] = {}
         self.known: dict[str, Names] = {}
+        self.taught: dict[str, Sums] = {}  # by the digest of the model, in hexadecimal, and the path
         try:
             table = json.loads(self._path.read_text(encoding="utf-8"))
             self._generation = int(table["generation"])
@@ -41,6 +56,11 @@ class Store:
             self.pushed = _names(table["pushed"])
             self.before = {str(b): _names(n) for b, n in table["before"].items()}
             self.known = {str(b): _names(n) for b, n in table["known"].items()}
+            for model, sums in table.get("taught", {}).items():
+                boards = {
+                    str(b): (int(g), None if h is None else int(h), int(t)) for b, (g, h, t) in sums["boards"].items()
+                }
+                self.taught[model] = Sums(int(sums["total"]), boards)
         except FileNotFoundError:
             pass
         except OSError as e:
@@ -76,12 +96,22 @@ class Store:
             raise MicaError(f"{path}: damaged", todo="push the model again")
         return data
 
+    def remove(self, crcs: Collection[int]) -> None:
+        """Remove states of heads that nothing names any more."""
+        for crc in crcs:
+            self._file(crc).unlink(missing_ok=True)
+
     def tell(self, board: str, names: Names, free: Collection[str] = ()) -> int:
         """Note a board's desired models under a new generation, larger than any before, even if this file was lost.
         Names in `free` are forgotten; the other names keep their desired models."""
-        self._generation = max(self._generation + 1, int(time.time()))
+        self.next_generation()
         told = self.desired.get(board, (0, {}))[1]
         self.desired[board] = (self._generation, {n: crc for n, crc in (told | names).items() if n not in free})
+        return self._generation
+
+    def next_generation(self) -> int:
+        """Return a generation, larger than any before, even if this file was lost."""
+        self._generation = max(self._generation + 1, int(time.time()))
         return self._generation
 
     def want(self, board: str) -> bytes:
@@ -92,8 +122,14 @@ class Store:
 
     def drop(self, boards: Collection[str]) -> None:
         """These are no longer of the fleet."""
-        if any(b in t for t in (self.desired, self.before, self.known) for b in boards):
-            for table in (self.desired, self.before, self.known):
+        tables: Iterable[dict[str, Any]] = (
+            self.desired,
+            self.before,
+            self.known,
+            *(sums.boards for sums in self.taught.values()),
+        )
+        if any(b in t for t in tables for b in boards):
+            for table in tables:
                 for board in boards:
                     table.pop(board, None)
             self.save()
@@ -101,6 +137,7 @@ class Store:
     def save(self) -> None:
         table: dict[str, Any] = {"generation": self._generation, "wanted": self.desired}
         table |= {"pushed": self.pushed, "before": self.before, "known": self.known}
+        table["taught"] = {model: asdict(sums) for model, sums in self.taught.items()}
         try:
             self._folder.mkdir(mode=0o700, exist_ok=True)
         except OSError as e:
