@@ -12,8 +12,7 @@ import json
 import os
 import time
 import zlib
-from collections.abc import Collection, Iterable, Mapping
-from dataclasses import asdict, dataclass, field
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -24,16 +23,8 @@ from mica_fleet.site import Site, write_private
 Names = dict[str, int | None]  # of a board: name -> CRC-32 of the file, None for one that is to go
 
 
-@dataclass
-class Sums:
-    """CRC-32 of the last sum of a model's heads, 0 for none; board -> generation, CRC-32 of the head that it gave (None for none) and of the sum."""
-
-    total: int = 0
-    boards: dict[str, tuple[int, int | None, int]] = field(default_factory=dict)
-
-    def crcs(self) -> set[int]:
-        """Of all states that are named."""
-        return {crc for _, *two in self.boards.values() for crc in two if crc is not None} | {self.total}
+# CRC-32 of the last sum of a model's heads; board -> generation, CRC-32 of the head that it gave (0: none) and of the sum.
+Sums = tuple[int, dict[str, tuple[int, int, int]]]
 
 
 class Store:
@@ -56,11 +47,9 @@ class Store:
             self.pushed = _names(table["pushed"])
             self.before = {str(b): _names(n) for b, n in table["before"].items()}
             self.known = {str(b): _names(n) for b, n in table["known"].items()}
-            for model, sums in table.get("taught", {}).items():
-                boards = {
-                    str(b): (int(g), None if h is None else int(h), int(t)) for b, (g, h, t) in sums["boards"].items()
-                }
-                self.taught[model] = Sums(int(sums["total"]), boards)
+            self.taught = {
+                str(model): (int(sum_), dict(boards)) for model, (sum_, boards) in table.get("taught", {}).items()
+            }
         except FileNotFoundError:
             pass
         except OSError as e:
@@ -96,10 +85,16 @@ class Store:
             raise MicaError(f"{path}: damaged", todo="push the model again")
         return data
 
-    def remove(self, crcs: Collection[int]) -> None:
-        """Remove states of heads that nothing names any more."""
-        for crc in crcs:
+    def keep_sums(self, key: str, sums: Sums) -> None:
+        """Put these in the place of others, whose files go where nothing names them."""
+        old = self._heads()
+        self.taught[key] = sums
+        self.save()
+        for crc in old - self._heads():
             self._file(crc).unlink(missing_ok=True)
+
+    def _heads(self) -> set[int]:
+        return {crc for total, boards in self.taught.values() for b in boards.values() for crc in (total, *b[1:])}
 
     def tell(self, board: str, names: Names, free: Collection[str] = ()) -> int:
         """Note a board's desired models under a new generation, larger than any before, even if this file was lost.
@@ -122,12 +117,7 @@ class Store:
 
     def drop(self, boards: Collection[str]) -> None:
         """These are no longer of the fleet."""
-        tables: Iterable[dict[str, Any]] = (
-            self.desired,
-            self.before,
-            self.known,
-            *(sums.boards for sums in self.taught.values()),
-        )
+        tables: list[dict[str, Any]] = [self.desired, self.before, self.known, *(t[1] for t in self.taught.values())]
         if any(b in t for t in tables for b in boards):
             for table in tables:
                 for board in boards:
@@ -136,8 +126,7 @@ class Store:
 
     def save(self) -> None:
         table: dict[str, Any] = {"generation": self._generation, "wanted": self.desired}
-        table |= {"pushed": self.pushed, "before": self.before, "known": self.known}
-        table["taught"] = {model: asdict(sums) for model, sums in self.taught.items()}
+        table |= {"pushed": self.pushed, "before": self.before, "known": self.known, "taught": self.taught}
         try:
             self._folder.mkdir(mode=0o700, exist_ok=True)
         except OSError as e:

@@ -90,11 +90,9 @@ def counted(store: Store, sums: Sums) -> Callable[[str, int, bytes], Head | None
     """The `basis` of add_up(), from memory. A board that was reset before it wrote the sum has the head that it gave."""
 
     def basis(board: str, taken: int, state: bytes) -> Head | None:
-        if board not in sums.boards:
-            return None
-        generation, given, total = sums.boards[board]
+        generation, given, total = sums[1].get(board, (0, 0, 0))
         crc = total if taken == generation and zlib.crc32(state) != given else given
-        return None if crc is None or not store.has(crc) else Head.from_state(store.read(crc))
+        return Head.from_state(store.read(crc)) if crc and store.has(crc) else None
 
     return basis
 
@@ -139,16 +137,9 @@ class Teacher(Fleet):
         return answers
 
 
-@dataclass(frozen=True)
-class Outcome:
-    """`total`: the sum. boards: board -> state (taught, left out, failed) and the reason."""
-
-    total: Head
-    boards: dict[str, tuple[str, str]]
-
-
-def teach(fleet: Teacher, name: str, data: bytes, width: int, terms: Terms) -> Outcome:
-    """Add up the heads of all boards that are up with the model, and give these the sum. Raises MicaError."""
+def teach(fleet: Teacher, name: str, data: bytes, width: int, terms: Terms) -> tuple[Head, dict[str, tuple[str, str]]]:
+    """Add up the heads of all boards that are up with the model, and give these the sum. The sum; and board -> state (taught, left out,
+    failed) and reason. Raises MicaError."""
     fleet.look()
     store, crc = fleet.store, zlib.crc32(data)
     asked = [board for board, state in fleet.states.items() if state.up and crc in state.models.values()]
@@ -159,10 +150,13 @@ def teach(fleet: Teacher, name: str, data: bytes, width: int, terms: Terms) -> O
     generation = store.next_generation()
     given = fleet.ask(generation, terms.path, dict.fromkeys(asked, (b"", b"")), terms.seconds)
     model, path = digest(data), terms.path
-    sums = store.taught.get(f"{model.hex()} {path}", Sums())
-    last = Head.from_state(store.read(sums.total), model=model) if sums.total and store.has(sums.total) else None
+    key = f"{model.hex()} {path}"
+    sums = store.taught.get(key, (0, {}))
+    last = Head.from_state(store.read(sums[0]), model=model) if store.has(sums[0]) else None
     found = add_up(model, width, last, given, counted(store, sums), terms.most)
-    out = {board: ("left out", "no answer") for board in asked if board not in given}
+    out = {
+        board: ("left out", "no answer; its mica or the broker may be older") for board in asked if board not in given
+    }
     out |= {board: ("left out", reason) for board, reason in found.out.items()}
     total = found.total
     if total is None or not total.labels:
@@ -177,16 +171,13 @@ def teach(fleet: Teacher, name: str, data: bytes, width: int, terms: Terms) -> O
     if len(state) > MOST_BYTES:
         raise MicaError(f"the sum has {len(state):,} bytes; a fleet takes {MOST_BYTES:,}", todo="--forget labels")
     generation = store.next_generation()
-    before, sums.total = sums.crcs(), store.add(state)
-    for board, head in found.before.items():
-        sums.boards[board] = generation, None if head is None else store.add(head.state()), sums.total
-    store.taught[f"{model.hex()} {path}"] = sums
-    store.save()  # before it is sent: what boards then have is known
-    store.remove(before - {crc for one in store.taught.values() for crc in one.crcs()})
+    crc = store.add(state)
+    gave = {b: (generation, 0 if h is None else store.add(h.state()), crc) for b, h in found.before.items()}
+    store.keep_sums(key, (crc, sums[1] | gave))  # before it is sent: what boards then have is known
     due = [board for board, head in found.before.items() if head is None or head.state() != state]
     answers = fleet.ask(generation, path, {board: (given[board].state, state) for board in due}, terms.seconds)
     for board in found.before:
         reason = "" if board not in due else "no answer; it is sent again next time"
         reason = printable(answers[board].reason) if board in answers else reason
         out[board] = ("failed", reason) if reason else ("taught", "")
-    return Outcome(total, dict(sorted(out.items())))
+    return total, dict(sorted(out.items()))

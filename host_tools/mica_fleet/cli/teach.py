@@ -22,8 +22,7 @@ def teach(args: argparse.Namespace) -> int:
         outputs.check("-o", Path(args.output), [("the model", args.model)])
     with lessons.Teacher(site, say) as fleet:
         terms = lessons.Terms(args.learnt, args.most, tuple(args.forget), args.seconds)
-        outcome = lessons.teach(fleet, Path(args.model).name, data, width, terms)
-    total = outcome.total
+        total, boards = lessons.teach(fleet, Path(args.model).name, data, width, terms)
     if args.output:
         outputs.write(Path(args.output), total.state())
     result = {
@@ -31,10 +30,10 @@ def teach(args: argparse.Namespace) -> int:
         "size": len(total.state()),
         "file": args.output,
         "labels": [{"label": label, "examples": n} for label, n in zip(total.labels, total.counts, strict=True)],
-        "boards": [{"board": b, "state": s, "reason": why} for b, (s, why) in outcome.boards.items()],
+        "boards": [{"board": b, "state": s, "reason": why} for b, (s, why) in boards.items()],
     }
     text.show(args, result, report)
-    return 0 if all(state == "taught" for state, _ in outcome.boards.values()) else 1
+    return 0 if all(state == "taught" for state, _ in boards.values()) else 1
 
 
 def report(r: dict[str, Any]) -> str:
