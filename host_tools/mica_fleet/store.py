@@ -47,9 +47,8 @@ class Store:
             self.pushed = _names(table["pushed"])
             self.before = {str(b): _names(n) for b, n in table["before"].items()}
             self.known = {str(b): _names(n) for b, n in table["known"].items()}
-            self.taught = {
-                str(model): (int(sum_), dict(boards)) for model, (sum_, boards) in table.get("taught", {}).items()
-            }
+            for key, (total, boards) in table.get("taught", {}).items():
+                self.taught[str(key)] = int(total), {b: (int(g), int(h), int(t)) for b, (g, h, t) in boards.items()}
         except FileNotFoundError:
             pass
         except OSError as e:

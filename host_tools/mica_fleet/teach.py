@@ -1,6 +1,6 @@
 """Adds the heads of a fleet's boards up, and gives every board the sum: drives firmware/mica_fleet/teach.py over MQTT.
 
-What a board has learnt counts once, however often this is done: what is in the last sum already is taken away from its head first.
+Each example counts once, however often this is done: the part of a head that is in the last sum already is taken away first.
 `Store.taught` remembers, for each board, the head that it gave and the sum that it was sent.
 """
 
@@ -65,13 +65,15 @@ def add_up(
                 raise MicaError(f"a head of kind {head.kind}; prototypes alone can be added up")
             if head.width != width:
                 raise MicaError(f"a head of {head.width} numbers; the model gives {width}")
-            found.total, found.before[board] = _added(found.total, head, basis(board, taught.taken, head.state()), most)
+            found.total = _added(found.total, head, basis(board, taught.taken, head.state()), most)
+            found.before[board] = head
         except MicaError as e:
             found.out[board] = printable(str(e))[:200]
     return found
 
 
-def _added(total: Head | None, head: Head, counted: Head | None, most: int) -> tuple[Head, Head]:
+def _added(total: Head | None, head: Head, counted: Head | None, most: int) -> Head:
+    """The sum with what a head has learnt beyond what is counted already."""
     new = Head.from_state(head.state())
     if counted is not None:
         new.take_away(counted)
@@ -83,7 +85,7 @@ def _added(total: Head | None, head: Head, counted: Head | None, most: int) -> t
         for label in total.labels:
             total.forget(label)
     total.add(new)
-    return total, head
+    return total
 
 
 def counted(store: Store, sums: Sums) -> Callable[[str, int, bytes], Head | None]:
@@ -147,8 +149,7 @@ def teach(fleet: Teacher, name: str, data: bytes, width: int, terms: Terms) -> t
         raise MicaError(
             f"no board of {fleet.site.fleet} is up with {name}", todo=f"mica fleet push {fleet.site.path.stem} {name}"
         )
-    generation = store.next_generation()
-    given = fleet.ask(generation, terms.path, dict.fromkeys(asked, (b"", b"")), terms.seconds)
+    given = fleet.ask(store.next_generation(), terms.path, dict.fromkeys(asked, (b"", b"")), terms.seconds)
     model, path = digest(data), terms.path
     key = f"{model.hex()} {path}"
     sums = store.taught.get(key, (0, {}))
