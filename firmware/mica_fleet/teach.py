@@ -25,7 +25,7 @@ def answer(pusher: Any, letter: Any) -> bytes:
         asked = json.loads(text)
         if asked["board"] != pusher.agent.name:
             raise ValueError("it is for another board")
-        generation, path = asked["generation"], asked["path"]
+        generation, path = max(0, int(asked["generation"])), asked["path"]
         heads = pusher.have.get("heads", {})
         say["generation"], say["taken"] = generation, heads.get(path, 0)
         pusher.agent.unload()  # memory for states
