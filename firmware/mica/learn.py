@@ -87,6 +87,28 @@ def _newest(path):
     return best, last, damaged
 
 
+def _slot(path):
+    """Return the name of the file with the newest state, None where none was saved."""
+    k, _, damaged = _newest(path)
+    if k < 0 and damaged:
+        raise ValueError(
+            f"{path}.0 or .1 is damaged, and no other is whole; fresh=True begins again, and save() writes them"
+        )
+    return f"{path}.{k}" if k >= 0 else None
+
+
+def load(path: str, most: int) -> bytes:
+    """Return the newest state at a path, b"" where none was saved. Raises ValueError where it has more bytes than `most`."""
+    name = _slot(path)
+    if name is None:
+        return b""
+    size = os.stat(name)[6]
+    if size > most:
+        raise ValueError(f"{name} has {size} bytes, more than {most}")
+    with open(name, "rb") as f:
+        return f.read()
+
+
 def _put(path, head, parts):
     """Write a state into the older slot. parts() gives its bytes behind the head, twice."""
     k, sequence, _ = _newest(path)
@@ -177,15 +199,10 @@ class Learner:
                 self._numbers[4] = -1
 
     def _load(self, path):
-        k, _, damaged = _newest(path)
-        if k < 0:
-            if damaged:
-                raise ValueError(
-                    f"{path}.0 or .1 is damaged, and no other is whole; fresh=True begins again, and save() writes them"
-                )
-            return
-        with open(f"{path}.{k}", "rb") as f:
-            self._read(f, path)
+        name = _slot(path)
+        if name is not None:
+            with open(name, "rb") as f:
+                self._read(f, path)
 
     def restore(self, state: bytes) -> None:
         """Take the place of all that was taught: what state() has given, here or on the host."""

@@ -51,15 +51,20 @@ def equal(a: bytes, b: bytes) -> bool:
     return not differ
 
 
-def read_want(key: bytes, board: str, message: Any) -> dict[str, Any]:
-    """The JSON of a want. Raises ValueError where it is not signed with the key, or is not one for this board."""
+def signed(key: bytes, message: Any) -> bytes:
+    """The text of a signed message. Raises ValueError where it is not signed with the key."""
     message = bytes(message)
     if len(message) < 66 or message[64] != 32:
         raise ValueError("it is not signed")
     text = message[65:]
     if not equal(hexlify(hmac_sha256(key, text)), message[:64]):
         raise ValueError("it is not signed with this board's key")
-    want = json.loads(text)
+    return text
+
+
+def read_want(key: bytes, board: str, message: Any) -> dict[str, Any]:
+    """The JSON of a want. Raises ValueError where it is not signed with the key, or is not one for this board."""
+    want = json.loads(signed(key, message))
     if want["board"] != board:
         raise ValueError("it is for another board")
     for model in want["models"]:
@@ -87,6 +92,8 @@ class Pusher:
         fleet = agent.settings["fleet"]
         self._want_topic = f"mica/{fleet}/to/{agent.name}/want".encode()
         self._have_topic = f"mica/{fleet}/from/{agent.name}/have"
+        self._teach_topic = f"mica/{fleet}/to/{agent.name}/teach".encode()
+        self._head_topic = f"mica/{fleet}/from/{agent.name}/head"
         self._blob = f"mica/{fleet}/blob/"
         self._tried = {}  # SHA-256 -> what its trial said
         self.rom: Any = None
@@ -104,13 +111,14 @@ class Pusher:
         self._forget()
 
     def _forget(self):
-        self._letter = self._work = self._again = self._asked = self._chunk = None
+        self._letter = self._lesson = self._work = self._again = self._asked = self._chunk = None
 
     def connected(self) -> None:
         """On a new connection: report the state of this board, and subscribe to the desired state."""
         self._forget()
         self._tell(**self.have)
         self.agent.client.subscribe(self._want_topic, 1)
+        self.agent.client.subscribe(self._teach_topic, 1)
 
     def paths(self) -> list[str]:
         """Paths of the files that were pushed."""
@@ -121,17 +129,28 @@ class Pusher:
         if topic == self._want_topic:
             if len(message):
                 self._letter = message
+        elif topic == self._teach_topic:
+            self._lesson = message
         elif self._asked is not None and topic == self._asked:
             self._chunk = message
         else:
             return False
         return True
 
+    def signed(self, letter: Any) -> bytes:
+        return signed(self.key, letter)
+
     def step(self) -> bool:
         """One piece of work. False: there is none, or a chunk is on its way."""
         if self._letter is not None:
             letter, self._letter = self._letter, None
             self._open(letter)
+            return True
+        if self._lesson is not None:
+            from .teach import answer
+
+            lesson, self._lesson = self._lesson, None
+            self.agent.client.publish(self._head_topic, answer(self, lesson), qos=1)
             return True
         if self._work is None:
             return False
@@ -175,7 +194,7 @@ class Pusher:
         say = {"generation": generation, "verdict": verdict, "reason": reason}
         self.agent.client.publish(self._have_topic, json.dumps(say), retain=True, qos=1)
 
-    def _keep(self, **what):
+    def keep(self, **what: Any) -> None:
         """Write the state of pushed models to a file; a reset leaves the old file or the new one."""
         self.have.update(what)
         try:
@@ -190,7 +209,7 @@ class Pusher:
         trying = self.have["generation"] == generation and self.have["verdict"] == "trying"
         problem = "the board was reset during the trial" if trying else None
         if not trying:
-            self._keep(generation=generation, verdict="fetching", reason="")
+            self.keep(generation=generation, verdict="fetching", reason="")
             self._tell(generation, "fetching")
         if self.rom:
             problem = yield from self._to_rom(want, problem)
@@ -203,7 +222,7 @@ class Pusher:
         if problem:
             for model in want["models"]:
                 _remove(model["name"] + PART)
-            self._keep(verdict="rejected", reason=problem)
+            self.keep(verdict="rejected", reason=problem)
         else:
             for model in want["models"]:
                 if self.rom:
@@ -214,7 +233,7 @@ class Pusher:
                 _remove(name)
             names = [n for n in self.have["names"] if n not in want["gone"]]
             names += [m["name"] for m in want["models"] if m["name"] not in names]
-            self._keep(verdict="confirmed", names=names)
+            self.keep(verdict="confirmed", names=names)
         self._tried.clear()
         self.agent.models_changed()
         self._tell(**self.have)
@@ -232,7 +251,7 @@ class Pusher:
         except rom.InUse:
             if self.have.get("reset") == want["generation"]:
                 return "the half of its ROMFS that would be written is in use"
-            self._keep(reset=want["generation"])
+            self.keep(reset=want["generation"])
             _reset()  # the desired state comes again after it
         if index is None or isinstance(index, str):
             return index
@@ -269,11 +288,11 @@ class Pusher:
         """The verdict of a trial. An exception meanwhile is not the model's fault: only a reset leaves "trying" behind."""
         try:
             self.agent.unload()
-            self._keep(verdict="trying")
+            self.keep(verdict="trying")
             return trial(*args)
         except _BROKEN_OFF:
             self.have["verdict"] = "fetching"  # first, and without memory
-            self._keep()
+            self.keep()
             raise
 
     def _trial(self, name, sha):
@@ -281,7 +300,7 @@ class Pusher:
             self._tried[sha] = examine(name, sha)
         except Exception as e:
             self._tried[sha] = f"{type(e).__name__}: {e}"
-        self._keep(verdict="fetching")
+        self.keep(verdict="fetching")
 
     def _fetch(self, topic, crc):
         """Chunk of this CRC-32."""

@@ -10,6 +10,7 @@ import queue
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Self
 
 from mica.errors import MicaError
 from mica.format.names import printable
@@ -51,7 +52,7 @@ class Fleet:
         self.states: dict[str, State] = {}
         self._listener = Listener(site, self._heard, tell=lambda board, reason: say(f"{board}: {reason}"))
 
-    def __enter__(self) -> Fleet:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -1,8 +1,8 @@
-"""Reads what boards report of themselves (state, stat, have), and checks it: a board that is broken, or hostile, can write anything there.
+"""Reads what boards report of themselves (state, stat, have, head), and checks it: a board that is broken, or hostile, can write anything there.
 
 Every field has one row in a table here: its kind, and its bounds. A report with one wrong field is refused as a whole; fields that are not
 in the table are dropped, so a newer board may add some. Who reads a report trusts its types and sizes. firmware/mica_fleet writes state
-and stat, firmware/mica_fleet/push.py writes have.
+and stat, push.py there writes have, teach.py head.
 """
 
 import json
@@ -130,6 +130,7 @@ _STAT: Mapping[str, Check] = {
     "us": _table(_crc, _count),
 }
 _HAVE: Mapping[str, Check] = {"generation": _count, "verdict": _verdict, "reason": _lines}
+_TAUGHT: Mapping[str, Check] = {"generation": _count, "taken": _count, "reason": _lines}
 
 
 @dataclass(frozen=True)
@@ -161,6 +162,16 @@ class Have:
     reason: str
 
 
+@dataclass(frozen=True)
+class Taught:
+    """A board's answer to a lesson. taken: generation of the last sum that it has taken. state: of its head, not checked yet."""
+
+    generation: int
+    taken: int
+    reason: str
+    state: bytes
+
+
 def parse_state(payload: bytes) -> State:
     """Raises MicaError where it is damaged."""
     words = payload.split(b" ", 3) if len(payload) <= _LONGEST else [b"too long"]
@@ -188,6 +199,15 @@ def parse_have(payload: bytes) -> Have:
         return Have(**_fields(payload, _HAVE, tuple(_HAVE)))
     except _Wrong as e:
         raise MicaError(f"what a board has cannot be read: {e}") from None
+
+
+def parse_taught(payload: bytes) -> Taught:
+    """Raises MicaError where it is damaged."""
+    text, _, state = payload.partition(b"\n")
+    try:
+        return Taught(**_fields(text, _TAUGHT, tuple(_TAUGHT)), state=state)
+    except _Wrong as e:
+        raise MicaError(f"the report of a head cannot be read: {e}") from None
 
 
 def _number(name: str, word: bytes) -> int:

@@ -113,7 +113,9 @@ class Site:
         write_private(
             folder / "acl",
             f"pattern read mica/{self.fleet}/to/%u/#\n"
-            + "".join(f"pattern write mica/{self.fleet}/from/%u/{what}\n" for what in ("state", "stat", "have", "out"))
+            + "".join(
+                f"pattern write mica/{self.fleet}/from/%u/{what}\n" for what in ("state", "stat", "have", "head", "out")
+            )
             + f"pattern read mica/{self.fleet}/blob/#\n"
             f"\nuser {COORDINATOR}\ntopic readwrite mica/{self.fleet}/#\ntopic readwrite homeassistant/device/+/config\n"
             f"\nuser {WATCHER}\n"

@@ -1,8 +1,9 @@
 """The desired models of a fleet, beside its settings: NAME.models/ holds the files, and the last order to each board.
 
-    <crc32>.mica    every model that was pushed, or that a board was given when it joined
+    <crc32>.mica    every model that was pushed, or that a board was given when it joined; and heads, as `taught` names them
     `wanted.json`    generation; `wanted`: board -> its generation and name -> CRC-32 (null: gone); pushed: the last push's names;
-                    before: board -> what it had before the last push; known: board -> what it last said that it has
+                    before: board -> what it had before the last push; known: board -> what it last said that it has;
+                    taught: model -> the last sum of heads, and board -> generation, the head that it gave, the sum that it was sent
 
 There is no other copy: the broker forgets it when it ends, and is sent it again when it starts.
 """
@@ -22,6 +23,10 @@ from mica_fleet.site import Site, write_private
 Names = dict[str, int | None]  # of a board: name -> CRC-32 of the file, None for one that is to go
 
 
+# CRC-32 of the last sum of a model's heads; board -> generation, CRC-32 of the head that it gave (0: none) and of the sum.
+Sums = tuple[int, dict[str, tuple[int, int, int]]]
+
+
 class Store:
     """Raises MicaError where its file is damaged."""
 
@@ -34,6 +39,7 @@ class Store:
         self.pushed: Names = {}
         self.before: dict[str, Names] = {}
         self.known: dict[str, Names] = {}
+        self.taught: dict[str, Sums] = {}  # by the digest of the model, in hexadecimal, and the path
         try:
             table = json.loads(self._path.read_text(encoding="utf-8"))
             self._generation = int(table["generation"])
@@ -41,6 +47,8 @@ class Store:
             self.pushed = _names(table["pushed"])
             self.before = {str(b): _names(n) for b, n in table["before"].items()}
             self.known = {str(b): _names(n) for b, n in table["known"].items()}
+            for key, (total, boards) in table.get("taught", {}).items():
+                self.taught[str(key)] = int(total), {b: (int(g), int(h), int(t)) for b, (g, h, t) in boards.items()}
         except FileNotFoundError:
             pass
         except OSError as e:
@@ -76,12 +84,28 @@ class Store:
             raise MicaError(f"{path}: damaged", todo="push the model again")
         return data
 
+    def keep_sums(self, key: str, sums: Sums) -> None:
+        """Put these in the place of others, whose files go where nothing names them."""
+        old = self._heads()
+        self.taught[key] = sums
+        self.save()
+        for crc in old - self._heads():
+            self._file(crc).unlink(missing_ok=True)
+
+    def _heads(self) -> set[int]:
+        return {crc for total, boards in self.taught.values() for b in boards.values() for crc in (total, *b[1:])}
+
     def tell(self, board: str, names: Names, free: Collection[str] = ()) -> int:
         """Note a board's desired models under a new generation, larger than any before, even if this file was lost.
         Names in `free` are forgotten; the other names keep their desired models."""
-        self._generation = max(self._generation + 1, int(time.time()))
+        self.next_generation()
         told = self.desired.get(board, (0, {}))[1]
         self.desired[board] = (self._generation, {n: crc for n, crc in (told | names).items() if n not in free})
+        return self._generation
+
+    def next_generation(self) -> int:
+        """Return a generation, larger than any before, even if this file was lost."""
+        self._generation = max(self._generation + 1, int(time.time()))
         return self._generation
 
     def want(self, board: str) -> bytes:
@@ -92,15 +116,16 @@ class Store:
 
     def drop(self, boards: Collection[str]) -> None:
         """These are no longer of the fleet."""
-        if any(b in t for t in (self.desired, self.before, self.known) for b in boards):
-            for table in (self.desired, self.before, self.known):
+        tables: list[dict[str, Any]] = [self.desired, self.before, self.known, *(t[1] for t in self.taught.values())]
+        if any(b in t for t in tables for b in boards):
+            for table in tables:
                 for board in boards:
                     table.pop(board, None)
             self.save()
 
     def save(self) -> None:
         table: dict[str, Any] = {"generation": self._generation, "wanted": self.desired}
-        table |= {"pushed": self.pushed, "before": self.before, "known": self.known}
+        table |= {"pushed": self.pushed, "before": self.before, "known": self.known, "taught": self.taught}
         try:
             self._folder.mkdir(mode=0o700, exist_ok=True)
         except OSError as e:

@@ -24,13 +24,13 @@ import numpy as np
 from mica.boards import load_board
 from mica.errors import MicaError
 from mica.run.host import HostRunner
-from mica_fleet.desired import board_key, encode_want
+from mica_fleet.desired import board_key, encode_lesson, encode_want
 from mica_fleet.member import firmware
-from mica_fleet.reports import parse_have, parse_state
+from mica_fleet.reports import parse_have, parse_state, parse_taught
 from mica_fleet.wire import Answer, Key, Request, Status, decode_answer, decode_request
 
-RUN, WANT, OTHER, CHUNK = range(4)
-OUT, HAVE = 2, 3  # of what the agent says: its topic's place in the list of _PROGRAM
+RUN, WANT, OTHER, CHUNK, LESSON = range(5)
+OUT, HAVE, HEAD = 2, 3, 4  # of what the agent says: its topic's place in the list of _PROGRAM
 MOST_KEPT = 8192  # bytes: a want (1.6 kB) and a chunk may be held; of every message it would be 32 bytes or more, of thousands a reading
 _FLEET_KEY = "5a" * 32
 
@@ -54,11 +54,11 @@ class Wire:
     def publish(self, topic, message, retain=False, qos=0):
         if isinstance(message, str):
             message = message.encode()
-        kind = ("state", "stat", "out", "have").index(topic.rsplit("/", 1)[1])
+        kind = ("state", "stat", "out", "have", "head").index(topic.rsplit("/", 1)[1])
         said.write(struct.pack("<BI", kind, len(message)) + message)
     def check_msg(self):
         p = agent._pusher
-        if agent._todo or p._letter is not None:
+        if agent._todo or p._letter is not None or p._lesson is not None:
             return
         head = messages.read(5)
         if not head:
@@ -72,7 +72,8 @@ class Wire:
             gc.collect()
             print("mica: free", gc.mem_free())
             return self.check_msg()
-        self.on_message((b"mica/plant/to/b1/run", b"mica/plant/to/b1/want", b"x", p._asked or b"y")[kind], memoryview(message))
+        topics = b"mica/plant/to/b1/run", b"mica/plant/to/b1/want", b"x", p._asked or b"y", b"mica/plant/to/b1/teach"
+        self.on_message(topics[kind], memoryview(message))
 with open("fleet.json") as f:
     agent = mica_fleet.Agent(json.load(f), Wire())
 mica_fleet._STAT_MS = 100  # it tells how it does as it would in a long run
@@ -87,6 +88,7 @@ class _Plan:
     messages: list[tuple[int, bytes]] = field(default_factory=list)
     answers: dict[Key, tuple[Status, bytes]] = field(default_factory=dict)
     wants: int = 0
+    lessons: int = 0
 
 
 @cache
@@ -170,6 +172,13 @@ def _plan(chance: random.Random, data: bytes, n: int) -> _Plan:
                 case _:
                     plan.messages.append((WANT, _damaged(chance, good) or b"?"))
             plan.wants += 1
+        elif what < 0.94:
+            good = encode_lesson(_FLEET_KEY, "b1", seq, "learnt", b"", chance.choice((b"", chance.randbytes(300))))
+            odd = json.loads(good[65:].split(b"\n")[0])
+            odd[chance.choice(list(odd))] = chance.choice((None, -1, 1.5, "", "x", [], {}, 2**40, "/no/such", "\0"))
+            strange = json.dumps(odd).encode() + chance.choice((b"", b"\n", b"\nmlrn", b"\n" + chance.randbytes(40)))
+            plan.messages.append((LESSON, chance.choice((good, signed(strange), _damaged(chance, good)))))
+            plan.lessons += 1
         else:
             plan.messages.append((chance.choice((OTHER, CHUNK)), chance.randbytes(chance.choice((0, 1, 4096, 9000)))))
     return plan
@@ -203,9 +212,10 @@ def one_round(data: bytes, seed: int, n: int) -> dict[str, int]:
         said = (folder / "said").read_bytes()
         model = folder / "digits.mica"
         assert model.exists() and model.read_bytes() == data, f"the model has changed; {what}"
+        there = [p.name for p in folder.iterdir()]
         assert not (folder / "other.mica").exists(), f"a file that nobody sent is there; {what}"
     answers: dict[Key, Answer] = {}
-    haves = at = 0
+    haves = heads = at = 0
     while at < len(said):
         kind, size = struct.unpack_from("<BI", said, at)
         message = said[at + 5 : at + 5 + size]
@@ -216,12 +226,17 @@ def one_round(data: bytes, seed: int, n: int) -> dict[str, int]:
             answers[found.key] = found
         elif kind == HAVE:
             haves += parse_have(message).verdict in ("refused", "rejected", "confirmed", "fetching")
+        elif kind == HEAD:
+            assert not parse_taught(message).state, f"a head that nobody taught; {what}"
+            heads += 1
     for key, (status, outputs) in plan.answers.items():
         found = answers.pop(key, None)  # type: ignore[assignment]
         assert found is not None and found.status is status, f"{key}: {found}, not {status.name}; {what}"
         assert status is not Status.OK or found.data == outputs, f"{key}: a wrong answer; {what}"
     assert not answers, f"{list(answers)}: answers to what was damaged; {what}"
     assert haves >= plan.wants, f"{plan.wants} wants, {haves} answers to them; {what}"
+    assert heads == plan.lessons, f"{plan.lessons} lessons, {heads} answers to them; {what}"
+    assert not any("learnt" in n for n in there), f"what is no head was written: {there}; {what}"
     return {"messages": n, "whole requests": len(plan.answers), "signed or not": plan.wants} | _host(seed, n)
 
 
@@ -230,10 +245,13 @@ def _host(seed: int, n: int) -> dict[str, int]:
     chance = random.Random(seed)
     state = b'up 1 2 {"models": {"a.mica": "0123abcd"}, "largest": 32768}'
     have = b'{"generation": 3, "verdict": "confirmed", "reason": "x"}'
+    taught = b'{"generation": 3, "taken": 0, "reason": "x"}\nstate'
     answer = Answer(Key(1, 2), 3, 4, Status.OK, 5, 6, b"0123456789").encode()
     refused = 0
     for _ in range(n):
-        read, whole = chance.choice(((parse_state, state), (parse_have, have), (decode_answer, answer)))
+        read, whole = chance.choice(
+            ((parse_state, state), (parse_have, have), (parse_taught, taught), (decode_answer, answer))
+        )
         try:
             read(_damaged(chance, whole))  # type: ignore[operator]
         except MicaError as e:

@@ -60,6 +60,7 @@ STATE = {
 }
 STAT = {"runs": 1, "errors": 0, "ms": [1], "us": {"0123abcd": 1000}, "heap": 5}
 HAVE = {"generation": 3, "verdict": "confirmed", "reason": "x"}
+TAUGHT = {"generation": 3, "taken": 0, "reason": "x"}
 HEADS = (b"up 1 1 ", b"up x 1 ", b"up 1 99999999999 ", b"down 1 1 ", b"up -1 1 ", b"")
 
 
@@ -96,7 +97,11 @@ def test_every_kind_in_every_field_is_read_or_refused() -> None:
                 found[f"b{read}"] = state
     assert read > 20 and refused > 1000, (read, refused)
     assert not any(s.about.get("heap", 0) > 1 << 53 for s in found.values())
-    for parse, table, least in ((reports.parse_stat, STAT, 4), (reports.parse_have, HAVE, 1)):
+    for parse, table, least in (
+        (reports.parse_stat, STAT, 4),
+        (reports.parse_have, HAVE, 1),
+        (reports.parse_taught, TAUGHT, 1),
+    ):
         good = 0
         for payload in variants(table, b""):
             try:

@@ -157,18 +157,38 @@ class Head:
 
     def add(self, other: Head) -> None:
         """Add what another head of the same model was taught, as if all had been taught to this one. Prototypes alone can be added."""
-        mine, its = self._learnt, other._learnt
-        if self.kind != "prototype" or its.shape != mine.shape or its.model != mine.model:
-            raise MicaError("only prototypes of the same model and width can be added up")
-        for label, block in zip(its.labels, its.blocks, strict=True):
-            if label not in mine.labels:
-                mine.labels.append(label)
-                mine.blocks.append(bytearray(block))
+        self._alike(other)
+        sums = dict(zip(self.labels, self._learnt.blocks, strict=True))
+        for label, block in zip(other.labels, other._learnt.blocks, strict=True):
+            if not learning.is_sum(block):
+                raise MicaError(f"label {label!r} has sums that no examples have", todo="teach again")
+            sums[label] = learning.summed(sums[label], block, 1) if label in sums else bytearray(block)
+            if int.from_bytes(sums[label][:4], "little") > learning.MOST_COUNT:
+                raise MicaError(f"label {label!r} would have more than {learning.MOST_COUNT} examples")
+        if len(sums) > learning.MOST_CLASSES:
+            raise MicaError(f"{len(sums)} labels in all", todo=f"a head has at most {learning.MOST_CLASSES}")
+        self._put(sums)
+
+    def take_away(self, other: Head) -> None:
+        """Undo the add() of another head. A label that does not go on from the other's, since it was forgotten meanwhile, stays whole."""
+        self._alike(other)
+        sums = dict(zip(self.labels, self._learnt.blocks, strict=True))
+        for label, block in zip(other.labels, other._learnt.blocks, strict=True):
+            if label not in sums:
                 continue
-            to = mine.blocks[mine.labels.index(label)]
-            np.frombuffer(to, "<u4", 1)[:] += np.frombuffer(block, "<u4", 1)
-            np.frombuffer(to, "<u8", 1, 8)[:] += np.frombuffer(block, "<u8", 1, 8)
-            np.frombuffer(to, "<i4", -1, 16)[:] += np.frombuffer(block, "<i4", -1, 16)
+            rest = learning.summed(sums[label], block, -1)
+            if learning.is_sum(rest):
+                sums[label] = rest
+            elif not any(rest[:4]) and not any(rest[8:]):
+                del sums[label]
+        self._put(sums)
+
+    def _alike(self, other: Head) -> None:
+        if self.kind != "prototype" or (other.kind, other.width, other.model) != (self.kind, self.width, self.model):
+            raise MicaError("only prototypes of the same model and width can be added up")
+
+    def _put(self, sums: dict[str, bytearray]) -> None:
+        self._learnt.labels, self._learnt.blocks = list(sums), list(sums.values())
         self._fitted = False
 
     def state(self) -> bytes:

@@ -67,6 +67,23 @@ class _Class:
         return self.row.astype(np.int64), int(self.square[0])
 
 
+def summed(block: Any, other: Any, sign: int) -> bytearray:
+    """Block of a prototype with the sums of another's added, or with sign -1 taken away."""
+    to = bytearray(block)
+    for kind, at, n in (("<u4", 0, 1), ("<u8", 8, 1), ("<i4", 16, -1)):
+        np.frombuffer(to, kind, n, at)[:] += (sign * np.frombuffer(other, kind, n, at).astype(np.int64)).astype(kind)
+    return to
+
+
+def is_sum(block: Any) -> bool:
+    """Return True if some examples may have the sums of this block of a prototype."""
+    n, square = int.from_bytes(block[:4], "little"), int.from_bytes(block[8:16], "little")
+    row = np.frombuffer(block, "<i4", -1, 16).astype(np.int64)
+    if not 1 <= n <= MOST_COUNT or row.min() < -128 * n or row.max() > 127 * n:
+        return False
+    return int((row**2).sum()) <= n * square <= n * n * 128**2 * len(row)
+
+
 def learn(op: int, shape: Shape, work: Any, blocks: Sequence[Any], x: Any, arg: int) -> tuple[int, int, int]:
     """One operation on the buffers; (result, score, margin), the last two of JUDGE alone, in 256ths.
 

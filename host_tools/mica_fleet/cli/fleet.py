@@ -3,7 +3,7 @@
 A fleet is a target: `mica eval M.mica D.npz --on usb:all` shares the samples out over every board that is plugged in, and
 `--on fleet:UNIX*3,MPS2_AN385` over these. Boards with a network meet at an MQTT broker: `mica fleet init plant` makes the
 settings file plant.toml, and `--on fleet:plant` are the boards that have joined. `mica fleet push` gives them other models, in
-waves, and stops where boards reject them. `mica fleet cut` makes parts of a model that no board has room for. `mica fleet serve` answers over HTTP, or from a queue.
+waves, and stops where boards reject them; `mica fleet teach` adds up what they have learnt. `mica fleet cut` makes parts of a model that no board has room for. `mica fleet serve` answers over HTTP, or from a queue.
 """
 
 import argparse
@@ -16,7 +16,8 @@ JSON_KEYS = (
     "ls: fleet, broker, boards[] (board, "
     "state, machine, core, mica, heap, models, session, runs, errors, ms, times[] (path, part, ms, predicted_ms), problem); doctor: findings[] (found, ok, todo); "
     "eval: as mica eval; run: target, samples, seconds, output; init: fleet, file, broker; broker: broker, pid; join, leave: boards; "
-    "push, rollback: fleet, reason, seconds, boards[] (board, state, reason); serve: url, queue, models; bench: target, samples, seconds, "
+    "push, rollback: fleet, reason, seconds, boards[] (board, state, reason); "
+    "teach: fleet, size, file, labels[] (label, examples), boards[] (board, state, reason); serve: url, queue, models; bench: target, samples, seconds, "
     "rate, p50_ms, p99_ms, longest_ms, boards (requests of each), stages[] (part, board, answers, ms, predicted_ms), asked_again, lost_boards, wrong; cut: board, objective, link (rate, "
     "delay_ms, measured), parts[] (file, first, steps, ram, flash, takes, gives, ms, fits, reasons[]), rate, latency_ms, whole (fits, ram, "
     "flash, ms, rate), better"
@@ -109,6 +110,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         )
         sub.add_argument("--retry", metavar="N", type=int, default=0, help="tell a board that failed again, so often")
         sub.add_argument("--rate", metavar="N", type=float, default=0.0, help="tell so many boards a minute at most")
+    teach = action("teach", "add up what the boards' heads have learnt, and give every board the sum")
+    teach.add_argument("model", metavar="M.mica", help="the model of the heads, whose output is an embedding")
+    teach.add_argument("--learnt", metavar="PATH", default="/learnt", help="where the heads are; default /learnt")
+    teach.add_argument(
+        "--most", metavar="N", type=int, default=1000, help="new examples of a label that one board may have (1000)"
+    )
+    teach.add_argument(
+        "--forget", metavar="LABEL", action="append", default=[], help="take a label from the sum; may be repeated"
+    )
+    teach.add_argument("--seconds", metavar="S", type=float, default=20.0, help="how long boards may take (20)")
+    teach.add_argument("-o", "--output", metavar="HEAD.learnt", help="write the sum there, too")
     serve = action(
         "serve",
         "answer over HTTP: Open Inference Protocol v2, and /metrics for Prometheus; or from a NATS queue",
@@ -185,6 +197,7 @@ def run(args: argparse.Namespace) -> int:
     from mica_fleet.cli import bench as fleet_bench  # here, so that help need not wait for them
     from mica_fleet.cli import boards as fleet_boards
     from mica_fleet.cli import serve as fleet_serve
+    from mica_fleet.cli import teach as fleet_teach
 
     actions = {
         "init": fleet_boards.init,
@@ -197,6 +210,7 @@ def run(args: argparse.Namespace) -> int:
         "doctor": fleet_boards.doctor,
         "push": fleet_boards.push,
         "rollback": fleet_boards.rollback,
+        "teach": fleet_teach.teach,
         "serve": fleet_serve.serve,
         "cut": fleet_cut.run,
         "bench": fleet_bench.bench,
