@@ -12,6 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from mica.format.values import clip_s8
+
 PROTOTYPE, SOFTMAX, ANOMALY = range(3)
 TEACH, FIT, JUDGE = range(3)
 MOST_CLASSES, MOST_WIDTH, MOST_KEPT, MOST_COUNT = 64, 4096, 1024, 65535
@@ -132,7 +134,7 @@ def _fit(shape: Shape, work: Array, classes: list[_Class], step: int) -> int:
     for j in range(max(c.n for c in classes)):
         for k, c in enumerate(classes):
             if j < c.n:
-                _update(classes, np.clip(c.kept[j] - centre, -128, 127), k)
+                _update(classes, clip_s8(c.kept[j] - centre), k)
                 done += 1
                 if done % (1 << (bits - 16)) == 0 and not _small(classes, bits):
                     return 0
@@ -239,7 +241,7 @@ def _judge(shape: Shape, work: Array, classes: list[_Class], x: Array) -> tuple[
         far = [_distance(c, x) for c in classes]
     best, score = int(np.argmin(far)), None
     if shape.kind == SOFTMAX:
-        o = _logits(classes, np.clip(x - work[: shape.width], -128, 127))
+        o = _logits(classes, clip_s8(x - work[: shape.width]))
         best = int(o.argmax())
         e = EXP[np.minimum(o[best] - o, 159)]
         score = (4096 * 256 + int(e.sum()) // 2) // int(e.sum())
