@@ -91,7 +91,7 @@ def test_the_commands_take_its_folder(here: Path, capfd: pytest.CaptureFixture[s
     (here / "no.uf2").write_bytes(b"")
     assert main(["flash", "--board", "./MY_PICO", "--drive", "nowhere", "--image", "no.uf2"]) == 1
     assert "no.uf2" in capfd.readouterr().err  # it got as far as the image
-    own(here, "RPI_PICO2", "MY_PICO2")
+    own(here, "RPI_PICO2_W", "MY_PICO2")
     assert main(["emu", "./MY_PICO2"]) == 2
     assert "./MY_PICO2 is a real board; emulated are" in capfd.readouterr().err
 

@@ -364,7 +364,7 @@ def test_a_model_that_a_board_has_no_room_for_is_not_sent(
     assert not any(have.generation for haves in watch.haves.values() for have in haves)
     with Fleet(fleet) as f:
         assert not push(f, {"digits.mica": newer}, QUICK, print, ["b2"]).reason
-    assert watch.has("b2", newer)
+    wait_until(lambda: watch.has("b2", newer))
 
 
 def test_a_fleet_without_a_key_and_one_without_boards(fleet: Site, digits_file: Path) -> None:
