@@ -45,6 +45,7 @@ from mica.passes import (
     sound_weights,
     transposes,
     wide,
+    whole_outputs,
 )
 
 Pass = Callable[[Graph], Graph]
@@ -57,6 +58,7 @@ ONNX_PASSES: tuple[tuple[str, Pass], ...] = (
     ("scatter_rows", scatter_rows.run),  # before index_inputs: a place is a row number
     ("index_masks", index_masks.run),  # before index_inputs, which is told so that a length is a row number
     ("index_inputs", index_inputs.run),  # before drop_identity, which knows no casts to integers
+    ("whole_outputs", whole_outputs.run),  # before drop_identity: a Cast says that numbers are whole
     ("drop_identity", drop_identity.run),  # an Identity between two nodes would hide every pattern below
     ("masks", masks.run),  # before affine, which takes constants into products; after drop_identity, as patterns
     ("sound_weights", sound_weights.run),  # after masks, which may hold infinity
