@@ -44,4 +44,4 @@ def result(g: Graph, op: str, inputs: Sequence[str], depth: int = 16) -> Bounds 
 
 def small(found: Bounds | None) -> bool:
     """True if int8 holds all numbers within these bounds as they are."""
-    return found is not None and -128 <= found[0] and found[1] <= 127
+    return found is not None and found[0] >= -128 and found[1] <= 127

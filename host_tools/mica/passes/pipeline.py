@@ -21,6 +21,7 @@ from mica.passes import (
     fuse_clip,
     index_inputs,
     index_masks,
+    leaf_functions,
     limits,
     local_response,
     lower,
@@ -44,8 +45,8 @@ from mica.passes import (
     scatter_rows,
     sound_weights,
     transposes,
-    wide,
     whole_outputs,
+    wide,
 )
 
 Pass = Callable[[Graph], Graph]
@@ -53,6 +54,7 @@ Pass = Callable[[Graph], Graph]
 # While operators still have their ONNX names and meaning.
 ONNX_PASSES: tuple[tuple[str, Pass], ...] = (
     ("quantised_values", quantised_values.run),  # first: behind it, all activations are real numbers
+    ("leaf_functions", leaf_functions.run),  # before index_inputs, to which its integers are row numbers
     ("einsum", einsum.run),  # before dense, as the next: they write matrix products
     ("cumsum", cumsum.run),
     ("scatter_rows", scatter_rows.run),  # before index_inputs: a place is a row number

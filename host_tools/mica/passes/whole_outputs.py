@@ -34,7 +34,7 @@ def run(g: Graph) -> Graph:
 def _as_truth(g: Graph, node: Node, x: str) -> None:
     for op, c in (("Greater", 0.0), ("Mul", 2.0)):
         y = g.new_value(f"{node.name}.{op.lower()}", g.value(x).shape)
-        g.insert_before(node, Node(op, node.name, [x, g.new_const(f"{y}.by", np.float32(c).reshape(()))], [y], {}))
+        g.insert_before(node, Node(op, node.name, [x, g.new_const(f"{y}.by", np.array(c, np.float32))], [y], {}))
         x = y
     node.op, node.attrs = "Sub", {}
     node.inputs = [x, g.new_const(f"{node.name}.one", np.ones((), np.float32))]
