@@ -18,9 +18,7 @@ from mica.ir.graph import Graph, Node
 from mica.passes import dead_code
 from mica.passes.drop_identity import FLOAT_TYPES
 from mica.passes.leaf_trees import before, joined, leaf_values, of_steps, summed, with_values
-from mica.passes.leaf_values import COMPARISONS, RENAMES, apply
-
-MOST = 1 << 20  # numbers in the leaves of a tree
+from mica.passes.leaf_values import COMPARISONS, MOST, RENAMES, apply
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,9 +71,9 @@ class _Finder:
         if node.op == "TreeEnsemble" and not self._leaves_of(node):
             self._compose(node)
         found = self._source(node) or self._function(node)
-        if found is not None and found.values.size <= MOST:
+        if found is not None:
             self.leaves[out] = found
-        elif found is None and (ensemble := self._sum(node)) is not None:
+        elif (ensemble := self._sum(node)) is not None:
             self.sums[out] = ensemble
 
     def _data(self, name: str) -> np.ndarray | None:
@@ -115,7 +113,7 @@ class _Finder:
                 return None
             name = node.inputs[0]
         shape = g.value(name).shape
-        row = g.is_given(name) and len(shape) == 2 and shape[0] == 1
+        row = g.is_given(name) and g.value(name).dtype == "float32" and len(shape) == 2 and shape[0] == 1
         return (name, places) if row else None
 
     def _source(self, node: Node) -> Leaves | None:
@@ -125,11 +123,12 @@ class _Finder:
             return None
         if node.op == "TreeEnsemble":
             tree: Forest = node.attrs["forest"]
-            if len(tree.roots) != 1:
+            one = len(tree.roots) == 1 and g.value(out).size == len(tree.bias)
+            if not one or len(tree.column) * len(tree.bias) > MOST:
                 return None
             x, tree = self._from_given(x, tree)
-            values = leaf_values(tree).astype(np.float32)
-            return Leaves(out, x, tree, values.reshape(-1, *g.value(out).shape), False)
+            answers = leaf_values(tree).astype(np.float32)
+            return Leaves(out, x, tree, answers.reshape(-1, *g.value(out).shape), False)
         feature = self._feature(x) if g.value(x).size == 1 else None
         vector = node.op in COMPARISONS and g.value(out).size > 1 and sum(g.is_const(i) for i in node.inputs) == 1
         if feature is None or not (vector or node.op == "LabelEncoder"):
@@ -140,10 +139,10 @@ class _Finder:
         else:
             edges = np.asarray(node.attrs["keys"], np.float32)
         steps = np.unique(np.concatenate([before(edges), edges.astype(np.float64)]))
-        points = np.append(steps, np.inf).astype(np.float32).reshape(-1, *g.value(x).shape)
+        points: np.ndarray = np.append(steps, np.inf).astype(np.float32).reshape(-1, *g.value(x).shape)
         self.taken.add(out)
-        answers = np.asarray(points).reshape(-1)
-        keys = None if vector else np.where(np.isin(answers, edges), answers, np.nan)
+        row = points.reshape(-1)
+        keys = None if vector else np.where(np.isin(row, edges), row, np.nan)
         arrays: list[np.ndarray | None] = [points if i == x else g.data(i) for i in node.inputs]
         values = apply(g, node, arrays, node.inputs.index(x))
         tree = of_steps(int(places[0]), steps)
@@ -237,7 +236,7 @@ class _Finder:
 
     def write(self) -> bool:
         g, consumers = self.g, self.g.consumers()
-        inside = {name for name, f in self.leaves.items() if f.source in self.taken} | set(self.sums)
+        inside = [*(name for name, f in self.leaves.items() if f.source in self.taken), *self.sums]
         sources = {f.source for f in self.leaves.values()}
         for name in inside:
             readers = consumers.get(name, [])

@@ -16,6 +16,7 @@ COMPARISONS: Mapping[str, Callable[..., np.ndarray]] = {
     "Less": np.less,
     "LessOrEqual": np.less_equal,
 }
+MOST = 1 << 18  # numbers in the leaves of a tree
 _PLAIN = ("Abs", "Exp", "Log", "Sqrt")
 _BOOL = 9  # of TensorProto
 _ELEMENTWISE: Mapping[str, Callable[..., np.ndarray]] = {
@@ -40,11 +41,12 @@ def apply(g: Graph, node: Node, arrays: Arrays, *at: int) -> np.ndarray | None:
     shape = g.value(node.outputs[0]).shape
     x = arrays[at[0]]
     assert x is not None
+    size = len(x) * int(np.prod(shape))
+    if size > MOST:
+        return None
     with np.errstate(all="ignore"):
         y = _computed(node, arrays, x, at, len(shape))
-    if y is None or y.size != len(x) * int(np.prod(shape)):
-        return None
-    return y.reshape(len(x), *shape)
+    return y.reshape(len(x), *shape) if y is not None and y.size == size and np.isfinite(y).all() else None
 
 
 def _computed(node: Node, arrays: Arrays, x: np.ndarray, at: Sequence[int], rank: int) -> np.ndarray | None:

@@ -35,6 +35,7 @@ from mica.passes import (
     picked_features,
     prequantised_activations,
     prequantised_weights,
+    products,
     quantise_above_pad,
     quantised_values,
     recognise_activations,
@@ -61,6 +62,7 @@ ONNX_PASSES: tuple[tuple[str, Pass], ...] = (
     ("index_masks", index_masks.run),  # before index_inputs, which is told so that a length is a row number
     ("index_inputs", index_inputs.run),  # before drop_identity, which knows no casts to integers
     ("whole_outputs", whole_outputs.run),  # before drop_identity: a Cast says that numbers are whole
+    ("products", products.run),
     ("drop_identity", drop_identity.run),  # an Identity between two nodes would hide every pattern below
     ("masks", masks.run),  # before affine, which takes constants into products; after drop_identity, as patterns
     ("sound_weights", sound_weights.run),  # after masks, which may hold infinity
