@@ -23,7 +23,7 @@ from mica.passes.leaf_values import COMPARISONS, MOST, RENAMES, apply
 
 @dataclass(frozen=True, eq=False)
 class Leaves:
-    """A function of one tree's leaves. values [leaves, *shape]; whole: integers that stand for a place or a name.
+    """A function of one tree's leaves. values [leaves, *shape]; whole: places that an ArgMax found.
 
     keys: of an encoder, the number that each leaf stands for, NaN where it is none of its keys. steps: of a tree that asks for an
     interval, where these end.
@@ -146,7 +146,7 @@ class _Finder:
         arrays: list[np.ndarray | None] = [points if i == x else g.data(i) for i in node.inputs]
         values = apply(g, node, arrays, node.inputs.index(x))
         tree = of_steps(int(places[0]), steps)
-        return None if values is None else Leaves(out, name, tree, values, not vector, keys, steps)
+        return None if values is None else Leaves(out, name, tree, values, False, keys, steps)
 
     def _from_given(self, x: str, tree: Forest) -> tuple[str, Forest]:
         """A forest that reads picked features, as one that reads them where they are."""
@@ -164,7 +164,7 @@ class _Finder:
         values = apply(self.g, node, arrays, *at)
         if values is None:
             return None
-        renamed = node.op in RENAMES
+        renamed = node.op in RENAMES or (node.op == "Concat" and len(node.inputs) == 1)
         whole = any(f.whole for f in known)
         if node.op == "LabelEncoder" or (whole and not renamed):
             self.taken.add(known[0].source)
