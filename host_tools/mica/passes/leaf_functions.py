@@ -103,10 +103,11 @@ class _Finder:
         g, places = self.g, np.arange(self.g.value(name).size)
         while (node := self.producers.get(name)) is not None:
             if node.op == "Gather" and g.value(node.inputs[0]).size == g.value(node.inputs[0]).shape[-1]:
-                at = g.data(node.inputs[1])
-                if at is None or node.attrs.get("axis", 0) not in (-1, len(g.value(node.inputs[0]).shape) - 1):
+                at, n = g.data(node.inputs[1]), g.value(node.inputs[0]).size
+                last = node.attrs.get("axis", 0) in (-1, len(g.value(node.inputs[0]).shape) - 1)
+                if at is None or not last or (at >= n).any() or (at < -n).any():
                     return None
-                places = at.reshape(-1)[places]
+                places = at.reshape(-1)[places] % n
             elif node.op not in ("Cast", "Identity", "Reshape") or (
                 node.op == "Cast" and node.attrs.get("to") not in FLOAT_TYPES
             ):
@@ -151,7 +152,7 @@ class _Finder:
     def _from_given(self, x: str, tree: Forest) -> tuple[str, Forest]:
         """A forest that reads picked features, as one that reads them where they are."""
         feature = self._feature(x)
-        if feature is None or feature[0] == x:
+        if feature is None or feature[0] == x or tree.columns > len(feature[1]):
             return x, tree
         return feature[0], replace(tree, column=np.where(tree.column >= 0, feature[1][tree.column], -1))
 
@@ -210,11 +211,11 @@ class _Finder:
                 columns += [(int(p), None, None) for p in feature[1]]
             else:
                 return
-        if len(names) != 1 or all(keys is None for _, keys, _ in columns):
-            return
         tree: Forest = node.attrs["forest"]
+        if len(names) != 1 or all(keys is None for _, keys, _ in columns) or tree.columns > len(columns):
+            return
         threshold, column = tree.threshold.copy(), tree.column.copy()
-        for k in np.flatnonzero((tree.column >= 0) & (tree.column < len(columns))):
+        for k in np.flatnonzero(tree.column >= 0):
             column[k], known, named = columns[tree.column[k]]
             if known is not None and named is not None:
                 edges = np.concatenate([[known[0] - 1], (known[1:] + known[:-1]) / 2, [known[-1] + 1]])

@@ -1,6 +1,7 @@
 """Trees whose leaves are given other numbers, and several forests as one."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -15,20 +16,20 @@ def before(t: np.ndarray) -> np.ndarray:
 def of_steps(column: int, steps: np.ndarray) -> Forest:
     """The tree that asks which interval a feature is in: x <= steps[0], x <= steps[1] .. [K]. K + 1 leaves, in order, that add nothing."""
     k = len(steps)
-    inner = np.arange(k)
-    leaf = np.zeros(k + 1, np.int64)
+    yes, no = (np.zeros(2 * k + 1, np.int64) for _ in range(2))
+    todo = [(0, k)] * (k > 0)
+    while todo:  # the question in the middle of its steps; leaves stand behind all questions
+        low, high = todo.pop()
+        at = (low + high) // 2
+        for table, first, end in ((yes, low, at), (no, at + 1, high)):
+            table[at] = k + first if first == end else (first + end) // 2
+            todo += [(first, end)] * (first < end)
+    columns = np.where(np.arange(2 * k + 1) < k, column, -1)
+    threshold, nothing = np.concatenate([steps, np.zeros(k + 1)]), np.zeros(0)
     return Forest(
-        column=np.concatenate([np.full(k, column), leaf - 1]).astype(np.int64),
-        threshold=np.concatenate([steps, leaf]).astype(np.float64),
-        yes=np.concatenate([k + inner, leaf]),
-        no=np.concatenate([np.where(inner + 1 < k, inner + 1, 2 * k), leaf]),
-        missing=np.zeros(2 * k + 1, bool),
-        entry=np.zeros(2 * k + 2, np.int64),
-        target=np.zeros(0, np.int64),
-        value=np.zeros(0),
-        roots=np.zeros(1, np.int64),
-        bias=np.zeros(1),
-    )
+        columns, threshold, yes, no, np.zeros(2 * k + 1, bool), np.zeros(2 * k + 2, np.int64), nothing.astype(np.int64), nothing,
+        np.array([k // 2]), np.zeros(1),
+    )  # fmt: skip
 
 
 def leaf_values(f: Forest) -> np.ndarray:
@@ -55,25 +56,15 @@ def with_values(f: Forest, values: np.ndarray) -> Forest:
 
 def _together(forests: Sequence[Forest], first: Sequence[int], bias: np.ndarray) -> Forest:
     """All trees; first: where the numbers of each forest begin in the result."""
-    nodes = np.cumsum([0, *(len(f.column) for f in forests)])[:-1]
-    entries = np.cumsum([0, *(len(f.value) for f in forests)])
-
-    def all_of(parts: Sequence[np.ndarray]) -> np.ndarray:
-        return np.concatenate(list(parts))
-
-    return Forest(
-        column=all_of([f.column for f in forests]),
-        threshold=all_of([f.threshold for f in forests]),
-        yes=all_of([f.yes + n for f, n in zip(forests, nodes, strict=True)]),
-        no=all_of([f.no + n for f, n in zip(forests, nodes, strict=True)]),
-        missing=all_of([f.missing for f in forests]),
-        entry=all_of([*(f.entry[:-1] + e for f, e in zip(forests, entries, strict=False)), entries[-1:]]),
-        target=all_of([f.target + t for f, t in zip(forests, first, strict=True)]),
-        value=all_of([f.value for f in forests]),
-        roots=all_of([f.roots + n for f, n in zip(forests, nodes, strict=True)]),
-        bias=bias,
-        equal=any(f.equal for f in forests),
-    )
+    nodes = np.cumsum([0, *(len(f.column) for f in forests)])
+    moved = [
+        replace(f, yes=f.yes + n, no=f.no + n, roots=f.roots + n, target=f.target + t)
+        for f, n, t in zip(forests, nodes[:-1], first, strict=True)
+    ]
+    names = ("column", "threshold", "yes", "no", "missing", "target", "value", "roots")
+    parts = {name: np.concatenate([getattr(f, name) for f in moved]) for name in names}
+    entry = np.cumsum(np.concatenate([[0], *(np.diff(f.entry) for f in forests)])).astype(np.int64)
+    return Forest(**parts, entry=entry, bias=bias, equal=any(f.equal for f in forests))
 
 
 def summed(forests: Sequence[Forest]) -> Forest:

@@ -17,6 +17,7 @@ COMPARISONS: Mapping[str, Callable[..., np.ndarray]] = {
     "LessOrEqual": np.less_equal,
 }
 MOST = 1 << 18  # numbers in the leaves of a tree
+_MOST_ROWS = 1 << 12  # that go through a forest
 _PLAIN = ("Abs", "Exp", "Log", "Sqrt")
 _BOOL = 9  # of TensorProto
 _ELEMENTWISE: Mapping[str, Callable[..., np.ndarray]] = {
@@ -44,8 +45,11 @@ def apply(g: Graph, node: Node, arrays: Arrays, *at: int) -> np.ndarray | None:
     size = len(x) * int(np.prod(shape))
     if size > MOST:
         return None
-    with np.errstate(all="ignore"):
-        y = _computed(node, arrays, x, at, len(shape))
+    try:
+        with np.errstate(all="ignore"):
+            y = _computed(node, arrays, x, at, len(shape))
+    except (TypeError, ValueError):  # types or shapes that numpy does not take together
+        return None
     return y.reshape(len(x), *shape) if y is not None and y.size == size and np.isfinite(y).all() else None
 
 
@@ -65,6 +69,8 @@ def _computed(node: Node, arrays: Arrays, x: np.ndarray, at: Sequence[int], rank
         place = np.minimum(np.searchsorted(keys[order], x), len(keys) - 1)
         return np.where(keys[order][place] == x, values[order][place], node.attrs["default"])
     if node.op == "TreeEnsemble":
+        if x.ndim < 2 or node.attrs["forest"].columns > x.shape[-1] or x.size > _MOST_ROWS:
+            return None
         return np.asarray(node.attrs["forest"].run(x.astype(np.float64)), np.float32)
     if node.op == "Concat":
         axis = int(node.attrs.get("axis", 1))

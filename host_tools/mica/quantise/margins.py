@@ -63,7 +63,7 @@ def widened(g: Graph, ranges: Mapping[str, Range]) -> Mapping[str, Range]:
         if node.op in KEEP and node.outputs[0] in scores and node.outputs[0] in result:
             result[node.outputs[0]] = _both(result[node.outputs[0]], Range(0.0, 1.0))
     for node in g.nodes:
-        if node.op == "Machine" and _labelled(g, node.outputs[0]) and node.outputs[0] in result:
+        if node.op == "Machine" and _labelled(g, node.outputs[0]) and node.attrs["vectors"].function == "exp":
             far = node.attrs["vectors"].bias  # the score of what resembles no support vector
             result[node.outputs[0]] = _both(result[node.outputs[0]], Range(float(far.min()), float(far.max())))
     return result

@@ -361,8 +361,12 @@ def _encode_numbers(n: Any) -> None:
         parts = (trees.array(n.attrs, f"{what}_{kind}") for kind in ("floats", "int64s", "tensor"))
         found.append(next((a for a in parts if a.size), np.zeros(0)))
     keys, values = found
-    if not keys.size or keys.size != values.size or any(a.dtype.kind not in "fiu" for a in found):
-        raise ValueError("it encodes texts; do that outside of the model")
+    if (
+        not keys.size
+        or keys.size != values.size
+        or not all(a.dtype.kind in "fiu" and np.isfinite(a).all() for a in found)
+    ):
+        raise ValueError("it encodes texts, or what is no number; do that outside of the model")
     default = -1 if values.dtype.kind != "f" else 0.0
     default = next((n.attrs[d] for d in ("default_float", "default_int64") if d in n.attrs), default)
     n.state.add_rows(
