@@ -1,4 +1,4 @@
-"""What is computed from the answer of one tree goes into its leaves, and sums of such trees become one ensemble.
+"""Functions of one tree's answer go into its leaves, and sums of such trees become one ensemble.
 
 y = f(TreeEnsemble(x)), one tree                       =>   y = TreeEnsemble(x), with f of each leaf
 y = f(LabelEncoder(x)), f(x < [t, u, ..]), x a feature =>   likewise, of a tree that asks which interval x is in
@@ -16,9 +16,10 @@ import numpy as np
 from mica.ir.forest import Forest
 from mica.ir.graph import Graph, Node
 from mica.passes import dead_code
-from mica.passes.drop_identity import FLOAT_TYPES
 from mica.passes.leaf_trees import before, joined, leaf_values, of_steps, summed, with_values
-from mica.passes.leaf_values import COMPARISONS, MOST, RENAMES, apply
+from mica.passes.leaf_values import COMPARISONS, MOST, RENAMES, apply, renames
+
+MOST_STEPS = 1 << 12  # of a feature
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,6 +49,8 @@ class Leaves:
 
 
 def run(g: Graph) -> Graph:
+    if not any(n.op in ("TreeEnsemble", "LabelEncoder", *COMPARISONS) for n in g.nodes):
+        return g
     finder = _Finder(g)
     for node in list(g.nodes):
         finder.take(node)
@@ -108,9 +111,7 @@ class _Finder:
                 if at is None or not last or (at >= n).any() or (at < -n).any():
                     return None
                 places = at.reshape(-1)[places] % n
-            elif node.op not in ("Cast", "Identity", "Reshape") or (
-                node.op == "Cast" and node.attrs.get("to") not in FLOAT_TYPES
-            ):
+            elif not renames(node):
                 return None
             name = node.inputs[0]
         shape = g.value(name).shape
@@ -140,6 +141,8 @@ class _Finder:
         else:
             edges = np.asarray(node.attrs["keys"], np.float32)
         steps = np.unique(np.concatenate([before(edges), edges.astype(np.float64)]))
+        if len(steps) > MOST_STEPS:
+            return None
         points: np.ndarray = np.append(steps, np.inf).astype(np.float32).reshape(-1, *g.value(x).shape)
         self.taken.add(out)
         row = points.reshape(-1)
@@ -184,16 +187,17 @@ class _Finder:
         if len(parts) < len(node.inputs) or len({x for x, _ in parts}) != 1:
             return None
         forests = [f for _, f in parts]
-        if node.op in ("Add", "Sum") and len({g.value(i).size for i in node.inputs}) == 1:
+        if node.op in ("Add", "Sum") and len({g.value(i).size for i in (*node.inputs, node.outputs[0])}) == 1:
             return parts[0][0], summed(forests)
         if node.op == "Concat" and node.attrs.get("axis") in (-1, len(shape) - 1) and len(shape) <= 2:
             return parts[0][0], joined(forests)
-        return parts[0] if node.op in RENAMES and len(parts) == 1 else None
+        return parts[0] if renames(node) else None
 
     def _compose(self, node: Node) -> None:
         """Trees that read features and encoders of features ask the features themselves."""
         g, concat = self.g, self.producers.get(node.inputs[0])
-        if concat is None or concat.op != "Concat":
+        row = g.value(node.inputs[0])
+        if concat is None or concat.op != "Concat" or row.size != row.shape[-1]:
             return
         columns: list[tuple[int, np.ndarray | None, np.ndarray | None]] = []
         names = set()
@@ -229,22 +233,22 @@ class _Finder:
         parts: list[str] = []
         for i in concat.inputs:
             name, node = i, self.producers.get(i)
-            while node is not None and node.op in RENAMES and name not in self.leaves:
+            while node is not None and renames(node) and name not in self.leaves:
                 name, node = node.inputs[0], self.producers.get(node.inputs[0])
             inner = node is not None and node.op == "Concat" and name not in self.leaves
-            parts += self._flat(node) if inner and node is not None else [name]
+            parts += self._flat(node) if inner and node is not None else [i]
         return parts
 
     def write(self) -> bool:
         g, consumers = self.g, self.g.consumers()
         inside = [*(name for name, f in self.leaves.items() if f.source in self.taken), *self.sums]
-        sources = {f.source for f in self.leaves.values()}
+        among, sources = set(inside), {f.source for f in self.leaves.values()}
         for name in inside:
             readers = consumers.get(name, [])
             stays = name in g.outputs and not (name in self.leaves and self.leaves[name].whole)
             node = self.producers[name]
             if (name in sources and node.op == "TreeEnsemble") or not (
-                stays or any(r.outputs[0] not in inside for r in readers)
+                stays or any(r.outputs[0] not in among for r in readers)
             ):
                 continue
             found = self._ensemble(name)

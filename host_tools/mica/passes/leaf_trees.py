@@ -33,7 +33,7 @@ def of_steps(column: int, steps: np.ndarray) -> Forest:
 
 
 def leaf_values(f: Forest) -> np.ndarray:
-    """What a tree answers in each of its leaves, in the order of its nodes: float64 [leaves, N]."""
+    """The answers of a tree, float64 [leaves, N], its leaves in the order of its nodes."""
     leaves = np.flatnonzero(f.column < 0)
     values = np.repeat(f.bias[None], len(leaves), 0)
     for row, at in zip(values, leaves, strict=True):

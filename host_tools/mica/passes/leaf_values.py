@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 
 from mica.ir.graph import Graph, Node
+from mica.passes.drop_identity import FLOAT_TYPES
 from mica.passes.index_inputs import INTEGER_TYPES
 from mica.reference import unary
 
@@ -22,7 +23,7 @@ _PLAIN = ("Abs", "Exp", "Log", "Sqrt")
 _BOOL = 9  # of TensorProto
 _ELEMENTWISE: Mapping[str, Callable[..., np.ndarray]] = {
     **COMPARISONS,
-    "Add": np.add,
+    "Add": lambda a, b: a + b,
     "Div": np.divide,
     "Max": np.maximum,
     "Min": np.minimum,
@@ -30,9 +31,15 @@ _ELEMENTWISE: Mapping[str, Callable[..., np.ndarray]] = {
     "Neg": np.negative,
     "Not": np.logical_not,
     "Sub": np.subtract,
-    "Sum": np.add,
+    "Sum": lambda a, b: a + b,
     "Where": np.where,
 }
+
+
+def renames(node: Node) -> bool:
+    """True if a node's numbers are those that it reads, none of them cut to whole ones."""
+    return node.op in RENAMES and (node.op != "Cast" or node.attrs.get("to") in FLOAT_TYPES)
+
 
 Arrays = Sequence[np.ndarray | None]
 

@@ -15,8 +15,9 @@ y = Binarizer(x)                          =>   y = Cast(Greater(x, threshold))
 y = FeatureVectorizer(a, b)               =>   y = Concat(a, b)
 y = OneHotEncoder(x), of one feature      =>   y = Reshape(TreeEnsemble(x))
 y = LabelEncoder(k), k a class's number   =>   y = Identity(k), the names that it gives go to the labels
-y = LabelEncoder(x), of numbers           =>   y = LabelEncoder(x), which a pass puts into trees
 y = Imputer(x)                            =>   y = Imputer(x), which a pass puts into what reads x
+
+A LabelEncoder of other numbers stays, for a pass that puts it into trees.
 """
 
 from collections.abc import Callable, Sequence
