@@ -243,3 +243,11 @@ def test_a_product_alone(tmp_path: Path) -> None:
     net.output(net.add("ReduceProd", net.input([1, 100, 4]), axes=[1], keepdims=0), [1, 4])
     with pytest.raises(MicaError, match="ReduceProd"):
         compile_file(net.save(tmp_path))
+
+
+def test_a_feature_that_is_not_there(tmp_path: Path) -> None:
+    net = Net()
+    x = net.add("Gather", net.input([1, 3]), net.const(np.array([7])), axis=1)
+    net.output(net.add("Cast", net.add("Less", x, net.const(np.array([0, 1], np.float32))), to=1), [1, 2])
+    with pytest.raises(MicaError, match="Gather"):
+        compile_file(net.save(tmp_path))
