@@ -30,20 +30,29 @@ from skl2onnx.common.data_types import FloatTensorType
 from sklearn import datasets
 from sklearn.compose import ColumnTransformer
 from sklearn.ensemble import (
+    AdaBoostClassifier,
     ExtraTreesClassifier,
     GradientBoostingClassifier,
     GradientBoostingRegressor,
+    IsolationForest,
     RandomForestClassifier,
     RandomForestRegressor,
 )
 from sklearn.feature_selection import SelectKBest
 from sklearn.impute import SimpleImputer
-from sklearn.linear_model import LinearRegression, LogisticRegression, RidgeClassifier
+from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge, RidgeClassifier
 from sklearn.naive_bayes import GaussianNB, MultinomialNB
 from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import Normalizer, OneHotEncoder, StandardScaler
-from sklearn.svm import SVC, SVR
+from sklearn.preprocessing import (
+    KBinsDiscretizer,
+    Normalizer,
+    OneHotEncoder,
+    OrdinalEncoder,
+    PolynomialFeatures,
+    StandardScaler,
+)
+from sklearn.svm import SVC, SVR, OneClassSVM
 from sklearn.tree import DecisionTreeClassifier
 from xgboost import XGBClassifier, XGBRegressor
 
@@ -55,7 +64,10 @@ SEED = 1
 
 @dataclass(frozen=True)
 class Case:
-    """missing: the share of features that are NaN. names: names of the classes, in place of numbers."""
+    """missing: the share of features that are NaN. names: names of the classes, in place of numbers.
+
+    detector: it is trained on class 1 alone, and tells it (1) from all others (-1).
+    """
 
     name: str
     data: str
@@ -64,8 +76,10 @@ class Case:
     missing: float = 0.0
     names: Sequence[str] = ()
     zipmap: bool = False
+    detector: bool = False
 
 
+RANKED = ColumnTransformer([("kinds", OrdinalEncoder(), [1])], remainder="passthrough")
 COLUMNS = ColumnTransformer(
     [
         ("scaled", StandardScaler(), [0, 6, 9, 12]),
@@ -120,6 +134,16 @@ CASES = (
         "svm_probabilities", "breast_cancer", make_pipeline(StandardScaler(), SVC(probability=True, random_state=SEED))
     ),
     Case("svm_regressor", "diabetes", make_pipeline(StandardScaler(), SVR(C=50))),
+    Case("adaboost", "wine", AdaBoostClassifier(n_estimators=10, random_state=SEED)),
+    Case("bins", "wine", make_pipeline(KBinsDiscretizer(5, encode="onehot-dense"), LogisticRegression())),
+    Case("bins_ordinal", "wine", make_pipeline(KBinsDiscretizer(5, encode="ordinal"), LogisticRegression())),
+    Case(
+        "isolation", "breast_cancer", IsolationForest(n_estimators=10, max_samples=64, random_state=SEED), detector=True
+    ),
+    Case("one_class", "breast_cancer", make_pipeline(StandardScaler(), OneClassSVM(nu=0.1)), detector=True),
+    Case("ordinal", "diabetes", make_pipeline(RANKED, GradientBoostingRegressor(n_estimators=20, random_state=SEED))),
+    Case("ordinal_ridge", "diabetes", make_pipeline(RANKED, StandardScaler(), Ridge())),
+    Case("polynomial", "diabetes", make_pipeline(StandardScaler(), PolynomialFeatures(2), Ridge(alpha=50))),
 )
 
 
@@ -137,9 +161,12 @@ def samples(case: Case) -> tuple[np.ndarray, np.ndarray]:
 def make(case: Case, out: Path) -> None:
     x, y = samples(case)
     tests = min(len(x) // 3, MOST_TESTS)
+    y = np.where(y == 1, 1, -1) if case.detector else y
+    kept = np.arange(tests, len(x))[y[tests:] == 1] if case.detector else np.arange(tests, len(x))
+    train, labels = x[kept], y[kept]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        case.model.fit(x[tests:], y[tests:])
+        case.model.fit(train, labels)
     classifies = hasattr(case.model, "classes_")
     shape = [None, x.shape[1]]
     if case.convert == "sklearn":
@@ -159,9 +186,12 @@ def make(case: Case, out: Path) -> None:
             case.model, name=case.name, initial_types=[("x", RowType(shape))], target_opset=15, **more
         )
     onnx.save(model, out / f"{case.name}.onnx")
-    arrays = {"x": x[tests : tests + CALIBRATION], "test/x": x[:tests], "test/y": y[:tests]}
+    arrays = {"x": train[:CALIBRATION], "test/x": x[:tests], "test/y": y[:tests]}
     np.savez_compressed(out / f"{case.name}.npz", **arrays)
-    print(f"{case.name}: {case.model.score(x[:tests], y[:tests]):.4f}", flush=True)
+    right = (
+        (case.model.predict(x[:tests]) == y[:tests]).mean() if case.detector else case.model.score(x[:tests], y[:tests])
+    )
+    print(f"{case.name}: {right:.4f}", flush=True)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

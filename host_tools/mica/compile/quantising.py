@@ -27,7 +27,10 @@ from mica.sound import insert as front_end
 
 def lower(s: State) -> State:
     """graph of the source's operators -> core operators, behind the front end of --frontend"""
+    told = len(s.graph.warnings)
     s.graph = pipeline.run(s.graph)
+    for warning in s.graph.warnings[told:]:
+        s.warn(warning)
     if s.graph.coarser:
         s.warn(_coarser(s.graph.coarser))
     if s.sound is not None and not s.in_graph:

@@ -32,7 +32,7 @@ from mica.importer.mend import mend
 from mica.importer.protos import attributes, dtype_name, first_line, node_name, place_of
 from mica.importer.special import REWRITTEN, definition, node_attributes
 from mica.importer.state import ImportState
-from mica.ir import exact_round
+from mica.ir import exact_round, whole
 from mica.ir.graph import Graph, Node, Value
 from mica.ir.ops import DEFINED_BY_ONNX, MICROSOFT_OPS, MOVES, NOT_SUPPORTED
 from mica.passes.supported import ONNX_OPS
@@ -392,6 +392,8 @@ class _Importer:
         except ValueError as e:
             state.stop(f"{place}: {e}")
         integers = dtype in INTEGER_TYPES and proto.op_type not in INTEGER_OPS and name == proto.output[0]
+        if integers and proto.op_type in whole.ARITHMETIC:  # of a label
+            integers = not whole.small(whole.result(state.graph, proto.op_type, proto.input))
         if min(shape, default=1) < 1:
             state.stop(f"{place}: its output would have the shape {list(shape)}; its input is too small for it")
         elif integers and proto.op_type in ONNX_OPS:

@@ -115,7 +115,7 @@ class Graph:
             tuple[str, str]
         ] = []  # an input and an output that are one tensor, which lives from run to run
         self.labels: list[str] = []  # names of the classes, where the file has some
-        self.warnings: list[str] = []  # messages of the importer to a person
+        self.warnings: list[str] = []  # messages of the importer and the passes to a person
         self.coarser: list[str] = []  # int16 tensors that become int8
         self.features: set[str] = set()  # inputs that a front end will make: int8, never NaN
         self._serial = itertools.count()

@@ -109,9 +109,11 @@ def _cast(g: Graph, node: Node, view: View) -> View | None:
 
 
 def _gather(g: Graph, node: Node, view: View) -> View | None:
-    places = g.data(node.inputs[1])
+    places, n = g.data(node.inputs[1]), len(view.place)
     last = len(g.value(node.outputs[0]).shape) - 1
     if places is None or places.ndim != 1 or node.attrs.get("axis", 0) not in (-1, last):
+        return None
+    if (places >= n).any() or (places < -n).any():  # `lower` refuses them
         return None
     value = None if view.value is None else view.value[places]
     return View(view.x, view.place[places], view.factor[places], view.shift[places], value, True)

@@ -21,6 +21,7 @@ from mica.passes import (
     fuse_clip,
     index_inputs,
     index_masks,
+    leaf_functions,
     limits,
     local_response,
     lower,
@@ -34,6 +35,7 @@ from mica.passes import (
     picked_features,
     prequantised_activations,
     prequantised_weights,
+    products,
     quantise_above_pad,
     quantised_values,
     recognise_activations,
@@ -44,6 +46,7 @@ from mica.passes import (
     scatter_rows,
     sound_weights,
     transposes,
+    whole_outputs,
     wide,
     windows_in_batch,
 )
@@ -53,11 +56,14 @@ Pass = Callable[[Graph], Graph]
 # While operators still have their ONNX names and meaning.
 ONNX_PASSES: tuple[tuple[str, Pass], ...] = (
     ("quantised_values", quantised_values.run),  # first: behind it, all activations are real numbers
+    ("leaf_functions", leaf_functions.run),  # before index_inputs, to which its integers are row numbers
     ("einsum", einsum.run),  # before dense, as the next: they write matrix products
     ("cumsum", cumsum.run),
     ("scatter_rows", scatter_rows.run),  # before index_inputs: a place is a row number
     ("index_masks", index_masks.run),  # before index_inputs, which is told so that a length is a row number
     ("index_inputs", index_inputs.run),  # before drop_identity, which knows no casts to integers
+    ("whole_outputs", whole_outputs.run),  # before drop_identity: a Cast says that numbers are whole
+    ("products", products.run),
     ("drop_identity", drop_identity.run),  # an Identity between two nodes would hide every pattern below
     ("masks", masks.run),  # before affine, which takes constants into products; after drop_identity, as patterns
     ("sound_weights", sound_weights.run),  # after masks, which may hold infinity

@@ -62,7 +62,17 @@ def widened(g: Graph, ranges: Mapping[str, Range]) -> Mapping[str, Range]:
     for node in g.nodes:
         if node.op in KEEP and node.outputs[0] in scores and node.outputs[0] in result:
             result[node.outputs[0]] = _both(result[node.outputs[0]], Range(0.0, 1.0))
+    for node in g.nodes:
+        if node.op == "Machine" and _labelled(g, node.outputs[0]) and node.attrs["vectors"].function == "exp":
+            far = node.attrs["vectors"].bias  # the score of what resembles no support vector
+            result[node.outputs[0]] = _both(result[node.outputs[0]], Range(float(far.min()), float(far.max())))
     return result
+
+
+def _labelled(g: Graph, score: str) -> bool:
+    """True if an output is a label of a detector, whole numbers, made of a score."""
+    labels = [g.value(n.outputs[0]) for n in g.consumers().get(score, []) if n.op == "Unary"]
+    return any(v.name in g.outputs and v.quant is not None and v.quant.scale == 1 for v in labels)
 
 
 def heads(g: Graph) -> list[Node]:

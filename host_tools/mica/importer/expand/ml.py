@@ -16,6 +16,8 @@ y = FeatureVectorizer(a, b)               =>   y = Concat(a, b)
 y = OneHotEncoder(x), of one feature      =>   y = Reshape(TreeEnsemble(x))
 y = LabelEncoder(k), k a class's number   =>   y = Identity(k), the names that it gives go to the labels
 y = Imputer(x)                            =>   y = Imputer(x), which a pass puts into what reads x
+
+A LabelEncoder of other numbers stays, for a pass that puts it into trees.
 """
 
 from collections.abc import Callable, Sequence
@@ -346,10 +348,31 @@ def _label_encoder(n: Any) -> None:
     keys = list(n.attrs.get("keys_int64s", ()))
     values = next((list(n.attrs[v]) for v in ("values_strings", "values_int64s") if v in n.attrs), [])
     if not keys or len(keys) != len(values) or sorted(keys) != list(range(len(keys))):
-        raise ValueError("it encodes something else than the number of a class; do that outside of the model")
+        _encode_numbers(n)
+        return
     names = dict(zip(keys, values, strict=True))
     _name_classes(n, [names[k] for k in range(len(keys))])
     n.emit("Identity", [n.i[0]], n.proto.output[0])
+
+
+def _encode_numbers(n: Any) -> None:
+    """Numbers in the place of numbers, which `passes/leaf_functions.py` puts into trees."""
+    found = []
+    for what in ("keys", "values"):
+        parts = (trees.array(n.attrs, f"{what}_{kind}") for kind in ("floats", "int64s", "tensor"))
+        found.append(next((a for a in parts if a.size), np.zeros(0)))
+    keys, values = found
+    if (
+        not keys.size
+        or keys.size != values.size
+        or not all(a.dtype.kind in "fiu" and np.isfinite(a).all() for a in found)
+    ):
+        raise ValueError("it encodes texts, or what is no number; do that outside of the model")
+    default = -1 if values.dtype.kind != "f" else 0.0
+    default = next((n.attrs[d] for d in ("default_float", "default_int64") if d in n.attrs), default)
+    n.state.add_rows(
+        "LabelEncoder", n.proto, n.proto.output[0], 0, {"keys": keys, "values": values, "default": default}
+    )
 
 
 def _imputer(n: Any) -> None:

@@ -1,11 +1,13 @@
 """Comparisons, and what is done with their results: truth is the real number 1, falsehood 0.
 
 y = x > constant                  =>   y = Unary(x, greater); likewise <, =
-y = a > b                         =>   y = Greater(a, b)
+y = a > b                         =>   y = Greater(a, b); b may be a constant that varies
 y = a >= b, a = b                 =>   y = not (b > a), not (a > b or b > a)
 y = And(a, b), Or, Xor            =>   y = MinMax(a, b); Xor: y = |a - b|
 y = Where(c, a, b)                =>   y = Where(c, a, b); a constant c only moves elements (`movement`)
 """
+
+import numpy as np
 
 from mica.ir.graph import Graph, Node
 from mica.passes.builder import Builder
@@ -35,8 +37,8 @@ def _true_where(g: Graph, b: Builder, relation: str, inputs: list[str], out: str
         if value is not None:
             of_number(b, out, x, r, value)
             return
-    if g.is_const(left) or g.is_const(right):
-        raise ValueError("a comparison with a constant that varies; one number for all elements is supported")
+    if any(np.isnan(data).any() for i in inputs if (data := g.data(i)) is not None):
+        raise ValueError("a comparison with a constant that is not a number")
     shape = b.shape(out)
     if relation == "less":
         left, right = right, left

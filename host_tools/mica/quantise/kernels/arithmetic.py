@@ -11,6 +11,7 @@ from mica.quantise.groups import real_range
 from mica.quantise.kernels.common import act, emit, quant
 from mica.quantise.kernels.operands import common_factors, operand, table, temporary
 from mica.quantise.multiplier import quantise_multiplier
+from mica.quantise.params import TRUTH_QUANT
 from mica.reference.functions import floor_log2
 
 OPEN = {"act_min": LOW, "act_max": HIGH}
@@ -72,6 +73,9 @@ def _div(g: Graph, out: Graph, node: Node) -> None:
 
 def _greater(g: Graph, out: Graph, node: Node) -> None:
     """A difference in steps so small that any at all is 1 or more, clamped to 0 and 1."""
+    if any(g.is_const(i) for i in node.inputs):
+        _greater_than_constant(g, out, node)
+        return
     names, qs, qy = _operands(g, out, node)
     mults, _ = common_factors([q.scale / max(q.scale for q in qs) for q in qs])
     a, b = mults[0], -mults[1]
@@ -80,6 +84,31 @@ def _greater(g: Graph, out: Graph, node: Node) -> None:
     assert (qy.scale, qy.zero_point) == (1.0, 0)
     params = {"mult_a": a, "mult_b": b, "offset": offset, "shift": 0, "act_min": 0, "act_max": 1}
     emit(out, node, "add_s8", names, [], params)
+
+
+def _greater_than_constant(g: Graph, out: Graph, node: Node) -> None:
+    """x > t: q >= m, where m is the least of x's integers that is above t. t > x: not q >= m, the least that is t or above.
+
+    Of the 257 integers that m can be, -128 to 128, a constant holds 256. If all occur, the 128 get a mask.
+    """
+    right = g.is_const(node.inputs[1])
+    x, t = node.inputs if right else node.inputs[::-1]
+    y, levels = node.outputs[0], quant(out, x).levels().astype(np.float32)
+    m = np.searchsorted(levels, np.asarray(g.data(t), np.float32), "right" if right else "left") + LOW
+    low = int(m.min())
+    beyond = m - low > HIGH - LOW
+    c = out.new_const(t, (np.minimum(m - low, HIGH - LOW) + LOW).astype(np.int8))
+    out.value(c).quant = TRUTH_QUANT
+    sign = 1 if right else -1
+    # q - m + 1, or m - q; m is c + low - LOW.
+    params = {"mult_a": sign, "mult_b": -sign, "offset": sign * (LOW - low) + int(right), "shift": 0}
+    made = temporary(g, out, node, y, "near", TRUTH_QUANT) if beyond.any() else y
+    emit(out, Node("Greater", node.name, [x, c], [made]), "add_s8", [x, c], [], {**params, "act_min": 0, "act_max": 1})
+    if beyond.any():
+        mask = out.new_const(f"{t}.beyond", np.where(beyond, 1 - right, right).astype(np.int8))
+        out.value(mask).quant = TRUTH_QUANT
+        params = {**minmax_params(TRUTH_QUANT, TRUTH_QUANT, TRUTH_QUANT, not right), "act_min": 0, "act_max": 1}
+        emit(out, node, "minmax_s8", [made, mask], [], params)
 
 
 def _where(g: Graph, out: Graph, node: Node) -> None:

@@ -16,7 +16,6 @@ from mica.passes.wide_truths import changes
 from mica.quantise.kernels import wide_steep
 from mica.quantise.kernels.arithmetic import requant_params
 from mica.quantise.kernels.common import StepQuantiser, act, emit, quant
-from mica.quantise.kernels.wide import operand
 from mica.quantise.kernels.wide_composed import WHOLE, Stages
 
 TRUTH = Quant(1.0, 0, 16)
@@ -80,7 +79,9 @@ def _narrowed(s: Stages, truth: str) -> None:
 
 def _greater(g: Graph, out: Graph, node: Node) -> None:
     """The sum of both products with its half added, halved: 1 or more exactly where the sum is above 0."""
-    s, names = Stages(g, out, node), [operand(g, out, i) for i in node.inputs]
+    s = Stages(g, out, node)
+    grid = quant(out, next(i for i in node.inputs if not g.is_const(i)))
+    names = [_on_grid(s, i, grid) for i in node.inputs]
     scales = [quant(out, n).scale for n in names]
     a, b = (int(np.rint(scale / max(scales) * 2.0**FINE)) for scale in scales)
     params = {"mult_a": a, "mult_b": -b, "mult_ab": 0, "shift": 1, **BETWEEN}

@@ -1,0 +1,253 @@
+"""Detectors, encoders, classes with names, forecasts: what people brought (../shared/trials), and their parts made here.
+
+What scikit-learn's exporter makes of whole models is in tests/models/classic (test_classic.py).
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import onnxruntime
+import pytest
+from nets import Net
+from onnx import TensorProto
+from test_classic import of_file
+
+from mica.cli.main import main
+from mica.compile import Compiled, compile_file
+from mica.compile.quality import of
+from mica.errors import MicaError
+
+TRIALS = Path(__file__).resolve().parents[2].parent / "shared" / "trials"
+brought = pytest.mark.skipif(not TRIALS.is_dir(), reason="the folder ../shared/trials is missing")
+ML = "ai.onnx.ml"
+
+
+def float_answers(path: Path, x: np.ndarray) -> list[np.ndarray]:
+    session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
+    name = session.get_inputs()[0].name
+    runs = [session.run(None, {name: row[None]}) for row in x]
+    return [np.concatenate([np.asarray(r[k]).reshape(1, -1) for r in runs]) for k in range(len(runs[0]))]
+
+
+def kernels(c: Compiled) -> list[str]:
+    return [s.kernel for s in c.model.steps]
+
+
+@brought
+def test_one_class_trial() -> None:
+    path = TRIALS / "sklearn-detectors" / "oneclass.onnx"
+    with np.load(TRIALS / "sklearn-detectors" / "oneclass-calib.npz") as data:
+        x = data[data.files[0]]
+    found, real = of_file(compile_file(path, {"X": x}).data, x), float_answers(path, x)
+    assert set(np.unique(found[0])) <= {-1.0, 1.0}
+    far = np.abs(real[1]).reshape(-1) > 0.02  # support vectors lie on the border
+    assert far.sum() > len(x) / 2
+    np.testing.assert_array_equal(found[0].reshape(-1)[far], real[0].reshape(-1)[far])
+
+
+@brought
+def test_ordinal_trial() -> None:
+    path = TRIALS / "sklearn-detectors" / "ordinal.onnx"
+    with np.load(TRIALS / "sklearn-detectors" / "ordinal-calib.npz") as data:
+        x = data[data.files[0]]
+    said: list[str] = []
+    compiled = compile_file(path, {"X": x}, warn=said.append)
+    assert kernels(compiled) == ["ranks_s8", "forest_s8"]
+    assert any("nearest" in s for s in said)
+    found, (real,) = of_file(compiled.data, x)[0], float_answers(path, x)
+    assert np.abs(found.reshape(-1) - real.reshape(-1)).max() < np.ptp(real) / 100
+
+
+@brought
+def test_texts_trial() -> None:
+    with pytest.raises(MicaError, match="input 'site' takes texts"):
+        compile_file(TRIALS / "sklearn-detectors" / "strings.onnx")
+
+
+@brought
+def test_vector_trial() -> None:
+    """The same bits as in float, but near the thresholds -1.5, -1 ... 1.5."""
+    path = TRIALS / "compare-with-vector" / "model.onnx"
+    with np.load(TRIALS / "compare-with-vector" / "calib.npz") as data:
+        x = data["x"].reshape(-1, 6)
+    compiled = compile_file(path, {"x": x[:, None]})
+    found, (real,) = of_file(compiled.data, x)[0].reshape(len(x), -1), float_answers(path, x)
+    far = np.abs(2 * x - np.rint(2 * x)).min(axis=1) > 0.04
+    assert far.sum() > len(x) / 3
+    right = np.abs(found - real)[far].max(axis=1) < np.ptp(real) / 100
+    assert right.mean() > 0.95, right  # the range of y leaves out the largest
+
+
+@brought
+def test_names_trial(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = TRIALS / "names-of-classes"
+    model, calib, labelled = (str(folder / f) for f in ("model.onnx", "calib.npz", "labelled.npz"))
+    out = str(tmp_path / "n.mica")
+    assert main(["pack", model, "--calib", calib, "--eval", labelled, "-o", out]) == 0
+    assert "float 96.30 %, int8 96.30 %" in capsys.readouterr().out
+    assert main(["eval", out, labelled, "--float", model]) == 0
+    said = capsys.readouterr().out
+    assert "top1 96.30 % float" in said
+    assert "barolo" in said
+    assert main(["compare", out, out, "--data", labelled, "--float", model]) == 0
+
+
+@brought
+def test_forecast_trial() -> None:
+    folder = TRIALS / "forecast-quality"
+    with np.load(folder / "calib.npz") as data:
+        calib = {name: data[name] for name in data.files}
+    found = of(compile_file(folder / "model.onnx", calib))
+    assert found is not None
+    facts = found.facts()
+    assert facts["agreement"] is None
+    assert facts["sqnr_db"] > 30
+    assert facts["outputs"][0]["kind"] == "numbers"
+
+
+def stump(feature: int, threshold: float, values: list[float]) -> dict[str, object]:
+    """Attributes of a tree x[feature] <= threshold, for a TreeEnsembleRegressor of one or more targets."""
+    half = len(values) // 2
+    return {
+        "nodes_treeids": [0, 0, 0], "nodes_nodeids": [0, 1, 2], "nodes_featureids": [feature, 0, 0],
+        "nodes_modes": ["BRANCH_LEQ", "LEAF", "LEAF"], "nodes_values": [threshold, 0.0, 0.0],
+        "nodes_truenodeids": [1, 0, 0], "nodes_falsenodeids": [2, 0, 0], "n_targets": half,
+        "target_treeids": [0] * len(values), "target_nodeids": [1] * half + [2] * half,
+        "target_ids": [*range(half)] * 2, "target_weights": values,
+    }  # fmt: skip
+
+
+def saved(net: Net, folder: Path) -> Path:
+    """A network with operators of ONNX-ML, for any number of rows."""
+    for node in net.nodes:
+        if node.op_type in ("LabelEncoder", "TreeEnsembleRegressor"):
+            node.domain = ML
+    net.domains[ML] = 3
+    return net.save(folder)
+
+
+def both(net: Net, folder: Path) -> tuple[Compiled, list[np.ndarray], list[np.ndarray], np.ndarray]:
+    x = np.random.default_rng(2).uniform(-1, 4, (300, 3)).astype(np.float32)
+    x[:, 2] = np.rint(x[:, 2])
+    path = saved(net, folder)
+    compiled = compile_file(path, {"x": x[:, None]})
+    return compiled, of_file(compiled.data, x), float_answers(path, x), x
+
+
+def test_votes_of_trees(tmp_path: Path) -> None:
+    """AdaBoost: each tree's class has its weight; their sum is one forest, exact to a step."""
+    net = Net(opset=17)
+    x = net.input([1, 3])
+    votes = []
+    for k, (feature, at) in enumerate(((0, 1.0), (1, 0.3), (0, 2.5))):
+        p = net.add("TreeEnsembleRegressor", x, **stump(feature, at, [0.7, 0.2, 0.1, 0.1, 0.3, 0.6]))
+        place = net.add("ArgMax", p, axis=1)
+        is_it = net.add("Equal", place, net.const(np.arange(3)[None]))
+        vote = net.add("Where", is_it, net.const(np.float32([1])), net.const(np.float32([-0.5])))
+        votes.append(net.add("Mul", vote, net.const(np.float32(1.5 + k))))
+    net.output(net.add("Sum", *votes), [1, 3])
+    compiled, (found,), (real,), _ = both(net, tmp_path)
+    assert kernels(compiled) == ["ranks_s8", "forest_s8"]
+    assert np.abs(found.reshape(real.shape) - real).max() <= np.ptp(real) / 255
+
+
+@pytest.mark.parametrize("texts", (False, True))
+def test_encoder(texts: bool, tmp_path: Path) -> None:
+    """Numbers for numbers, in any order, with a default for others; texts are refused."""
+    net = Net()
+    x = net.add("Gather", net.input([1, 3]), net.const(np.array([2])), axis=1)
+    values = {"values_strings": ["a", "b", "c"]} if texts else {"values_floats": [3.0, -1.0, 0.5], "default_float": 2.0}
+    y = net.add("LabelEncoder", x, keys_floats=[0.0, 1.0, 3.0], **values)
+    net.output(y, [1, 1], TensorProto.STRING if texts else TensorProto.FLOAT)
+    if texts:
+        with pytest.raises(MicaError, match="it encodes texts"):
+            compile_file(saved(net, tmp_path))
+        return
+    _, (found,), (real,), x_values = both(net, tmp_path)
+    assert set(np.unique(x_values[:, 2])) > {0.0, 1.0, 2.0, 3.0}
+    assert np.abs(found.reshape(real.shape) - real).max() <= 4 / 255
+
+
+def test_bins_of_a_feature(tmp_path: Path) -> None:
+    """KBinsDiscretizer: the first bin whose end is above x, as a number; two features, one forest."""
+    net = Net()
+    x = net.input([1, 3])
+    places = []
+    for k, ends in enumerate(([0.0, 1.0, 3.0], [-0.5, 0.25])):
+        one = net.add("Gather", x, net.const(np.array([k])), axis=1)
+        less = net.add("Cast", net.add("Less", one, net.const(np.array(ends, np.float32))), to=1)
+        last = net.add("Add", net.add("Mul", one, net.const(np.float32([0]))), net.const(np.float32([1])))
+        place = net.add("ArgMax", net.add("Concat", less, last, axis=1), axis=1)
+        places.append(net.add("Cast", place, to=1))
+    net.output(net.add("Concat", *places, axis=1), [1, 2])
+    compiled, (found,), (real,), _ = both(net, tmp_path)
+    assert kernels(compiled) == ["ranks_s8", "forest_s8"]
+    assert np.abs(found.reshape(real.shape) - real).max() <= 3 / 255
+
+
+def test_a_tree_of_classes_stays_as_it_is(tmp_path: Path) -> None:
+    """The place of a tree's largest answer is an ArgMax, as it was: nobody computes with it."""
+    net = Net()
+    p = net.add("TreeEnsembleRegressor", net.input([1, 3]), **stump(0, 1.0, [0.7, 0.3, 0.4, 0.6]))
+    net.output(net.add("ArgMax", p, axis=1), [1, 1], TensorProto.INT64)
+    compiled = both(net, tmp_path)[0]
+    assert kernels(compiled) == ["ranks_s8", "forest_s8", "argmax_s8"]
+
+
+def test_label_of_a_score(tmp_path: Path) -> None:
+    """2 * (score < 0) - 1 in int64, as IsolationForest has it, and integers that int8 cannot hold."""
+
+    def label(by: int, folder: Path) -> tuple[np.ndarray, np.ndarray]:
+        net = Net(seed=4)
+        score = net.add("Gemm", net.input([1, 3]), net.random(3, 1), net.random(1))
+        less = net.add("Cast", net.add("Less", score, net.const(np.float32([0.1]))), to=TensorProto.INT64)
+        net.output(
+            net.add("Add", net.add("Mul", less, net.const(np.array([by]))), net.const(np.array([-1]))), [1, 1], 7
+        )
+        _, (found,), (real,), _ = both(net, folder)
+        return found.reshape(-1), real.reshape(-1)
+
+    found, real = label(2, tmp_path)
+    assert set(np.unique(found)) == {-1.0, 1.0}
+    assert (found == real).mean() > 0.98
+    with pytest.raises(MicaError, match="computes with int64"):
+        label(1000, tmp_path)
+
+
+@pytest.mark.parametrize("bias", (False, True))
+def test_products(bias: bool, tmp_path: Path) -> None:
+    """PolynomialFeatures: x0, x1 x1, x0 x1 x2, and a constant."""
+    net = Net(opset=13)
+    x = net.input([1, 3])
+    parts = [
+        net.add("ReduceProd", net.add("Gather", x, net.const(np.array(p)), axis=1), axes=[1], keepdims=1)
+        for p in ([0], [1, 1], [0, 1, 2])
+    ]
+    parts += [net.const(np.ones((1, 1), np.float32))] * bias
+    net.output(net.add("Concat", *parts, axis=1), [1, 3 + bias])
+    compiled, (found,), (real,), _ = both(net, tmp_path)
+    assert kernels(compiled).count("mul_s8") == 2
+    error = found.reshape(real.shape) - real
+    assert 10 * np.log10((real**2).sum() / (error**2).sum()) > 18  # of products up to 60 one step is 0.3
+
+
+def test_a_product_alone(tmp_path: Path) -> None:
+    net = Net(opset=13)
+    net.output(net.add("ReduceProd", net.input([1, 3]), axes=[1], keepdims=0), [1])
+    _, (found,), (real,), _ = both(net, tmp_path)
+    error = found.reshape(-1) - real.reshape(-1)
+    assert 10 * np.log10((real**2).sum() / (error**2).sum()) > 30
+    net = Net(opset=13)
+    net.output(net.add("ReduceProd", net.input([1, 100, 4]), axes=[1], keepdims=0), [1, 4])
+    with pytest.raises(MicaError, match="ReduceProd"):
+        compile_file(net.save(tmp_path))
+
+
+def test_a_feature_that_is_not_there(tmp_path: Path) -> None:
+    net = Net()
+    x = net.add("Gather", net.input([1, 3]), net.const(np.array([7])), axis=1)
+    net.output(net.add("Cast", net.add("Less", x, net.const(np.array([0, 1], np.float32))), to=1), [1, 2])
+    with pytest.raises(MicaError, match="Gather"):
+        compile_file(net.save(tmp_path))
