@@ -336,7 +336,7 @@ TABLE: list[tuple[str, Args, int, tuple[str, ...]]] = [
         ("--frob", "see mica fleet ls -h"),
     ),
     ("one word too many", lambda t, d: ["info", d, "more"], 1, ("cannot use more", "see mica info -h")),
-    ("a chip's name", lambda t, d: ["fit", d, "--board", "esp32-s3"], 1, ("did you mean ESP32_GENERIC_S3?",)),
+    ("a chip's name", lambda t, d: ["fit", d, "--board", "esp32-s3"], 1, ("did you mean SEEED_XIAO_ESP32S3?",)),
     ("a part of a board's name", lambda t, d: ["fit", d, "--board", "ESP32"], 1, ("did you mean ESP32_GENERIC?",)),
     ("argument left out", lambda t, d: ["eval", d], 1, ("DATA",)),
     ("info of nothing", lambda t, d: ["info"], 1, (".mica",)),
