@@ -7,8 +7,11 @@
 #include <Python.h>
 #include <string.h>
 
-#include "mica_kernels.h"
+#include "mica_select.h"
 #include "picture.h"
+
+// What the kernels of this computer make use of; a file names what a board has.
+#define SCRATCH (128u << 10)
 
 static PyObject *engine_error;
 PyObject *mica_engine_learn(PyObject *module, PyObject *args);  // _learn.c
@@ -53,7 +56,7 @@ static void feed(void *context, uint32_t begin, uint32_t end, void *rows) {
 static PyObject *model_new(PyTypeObject *type, PyObject *args, PyObject *kwargs) {
     static char *names[] = { "data", "scratch_bytes", NULL };
     Py_buffer data;
-    Py_ssize_t scratch_bytes = -1;  // less than the file's scratch_want, for tests; -1: all of it
+    Py_ssize_t scratch_bytes = -1;  // less than the file's scratch_want, for tests; -1: all of it, and SCRATCH at least
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "y*|n", names, &data, &scratch_bytes)) {
         return NULL;
     }
@@ -73,7 +76,7 @@ static PyObject *model_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
         raise_error(&err, base, (size_t)data.len);
         goto done;
     }
-    size_t scratch = scratch_bytes < 0 ? info.scratch_want : (size_t)scratch_bytes;
+    size_t scratch = scratch_bytes >= 0 ? (size_t)scratch_bytes : info.scratch_want > SCRATCH ? info.scratch_want : SCRATCH;
     size_t arena_bytes = aligned(info.arena_bytes + scratch), state_bytes = aligned(info.state_bytes);
     if ((self = (model_t *)PyType_GenericAlloc(type, 0)) == NULL) {
         goto done;
@@ -406,6 +409,18 @@ static PyObject *engine_isa(PyObject *module, PyObject *unused) {
     return PyUnicode_FromString(mica_isa());
 }
 
+// The kernels that all models use from now on, at most `most`: 0 for the compiler's, 1 for AVX2, 2 for AVX-512 VNNI. For tests.
+static PyObject *engine_limit(PyObject *module, PyObject *args) {
+    unsigned most;
+    if (!PyArg_ParseTuple(args, "I", &most)) {
+        return NULL;
+    }
+    #ifdef MICA_HOST_KERNELS_H
+    mica_host_limit(most);
+    #endif
+    return engine_isa(module, NULL);
+}
+
 static PyObject *engine_kernel_name(PyObject *module, PyObject *args) {
     (void)module;
     unsigned id;
@@ -472,6 +487,7 @@ static PyObject *engine_see(PyObject *module, PyObject *args) {
 static PyMethodDef module_methods[] = {
     { "isa", engine_isa, METH_NOARGS, NULL },
     { "kernel_name", engine_kernel_name, METH_VARARGS, NULL },
+    { "limit", engine_limit, METH_VARARGS, NULL },
     { "learn", mica_engine_learn, METH_VARARGS, NULL },
     { "sample", engine_sample, METH_VARARGS, NULL },
     { "scratch_min", engine_scratch_min, METH_VARARGS, NULL },
