@@ -57,19 +57,18 @@ void mica_conv2d_s8_host(const mica_conv2d_s8_t *p, MICA_KERNEL_ARGS) {
     const mica_window_t *w = &p->win;
     const mica_channels_t *ch = &p->ch;
     const uint32_t k = (uint32_t)w->kernel_h * w->kernel_w * w->in_c, steps = mica_steps(choice, k);
-    const size_t packed = mica_packed_bytes(steps), one = 4 * (size_t)steps, spare = ((size_t)k + 7) & ~(size_t)3;
-    if (choice == MICA_HOST_VECTOR || p->groups != 1 || MICA_CODED(ch->layout) || scratch_bytes < packed + spare + one
+    const size_t packed = mica_packed_bytes(steps), one = 4 * (size_t)steps + k;
+    if (choice == MICA_HOST_VECTOR || p->groups != 1 || MICA_CODED(ch->layout) || scratch_bytes < packed + one
         || !mica_shifts_down(ch, w->out_c)) {
         mica_conv2d_s8_vector(p, row_begin, row_end, scratch, scratch_bytes);
         return;
     }
     const mica_gemm_t g = { .ch = ch, .out_c = w->out_c, .k = k, .row = mica_row_bytes(ch->layout, k), .packed = scratch };
-    int8_t *values = (int8_t *)scratch + packed;
-    uint32_t *words = (uint32_t *)(void *)(values + spare);
-    size_t room = scratch_bytes - packed - spare;
-    room = room < TILE || one > TILE ? room : TILE;
+    const size_t room = scratch_bytes - packed < TILE || one > TILE ? scratch_bytes - packed : TILE;
     uint32_t most = (uint32_t)(room / one);
     most = most > 8 ? most & ~7u : most;
+    uint32_t *words = g.packed + packed / 4;
+    int8_t *patches = (int8_t *)(words + most * steps);
     const bool direct = w->kernel_h == 1 && w->kernel_w == 1 && w->stride_h == 1 && w->stride_w == 1 && w->pad_top == 0
         && w->pad_left == 0 && w->out_h <= w->in_h && w->out_w == w->in_w;
     const int8_t *x = p->x + (size_t)row_begin * w->in_w * w->in_c;
@@ -77,18 +76,15 @@ void mica_conv2d_s8_host(const mica_conv2d_s8_t *p, MICA_KERNEL_ARGS) {
     int32_t oy = (int32_t)row_begin, ox = 0;
     for (uint32_t left = (row_end - row_begin) * w->out_w, n; left; left -= n, y += (size_t)n * w->out_c) {
         n = left < most ? left : most;
-        if (direct) {
-            mica_words(choice, words, x, k, n);
-            x += (size_t)n * k;
-        }
         for (uint32_t i = 0; i < n && !direct; ++i) {
-            patch(p, oy, ox, values);
-            mica_words(choice, words + i * steps, values, k, 1);
+            patch(p, oy, ox, patches + i * k);
             if (++ox == w->out_w) {
                 ox = 0;
                 ++oy;
             }
         }
+        mica_words(choice, words, direct ? x : patches, k, n);
+        x += direct ? (size_t)n * k : 0;
         mica_gemm(choice, &g, words, n, y);
     }
 }

@@ -28,6 +28,13 @@ static void pack(int16_t *to, const int8_t *weights, uint32_t channels, uint32_t
     }
 }
 
+// The taps of a pixel whose window lies inside between left and right edge: those of the pixel before it, `step` bytes on.
+static void advance(const int8_t **taps, uint32_t n, size_t step, const int8_t *outside) {
+    for (uint32_t t = 0; t < n; ++t) {
+        taps[t] += taps[t] == outside ? 0 : step;
+    }
+}
+
 // Where the taps of a pixel are; those outside the image at `outside`.
 static void find(const mica_depthwise_conv2d_s8_t *p, int32_t oy, int32_t ox, const int8_t *outside, const int8_t **taps) {
     const mica_window_t *w = &p->win;
@@ -51,6 +58,7 @@ void mica_depthwise_conv2d_s8_host(const mica_depthwise_conv2d_s8_t *p, MICA_KER
         mica_depthwise_conv2d_s8_vector(p, row_begin, row_end, scratch, scratch_bytes);
         return;
     }
+    const int32_t reach = (w->kernel_w - 1) * w->dilation_w;
     const int8_t **at = (const int8_t **)(((uintptr_t)scratch + sizeof(void *) - 1) & ~(uintptr_t)(sizeof(void *) - 1));
     int16_t *weights = (int16_t *)(void *)(at + 2 * pairs);
     int8_t *outside = (int8_t *)weights + packed;
@@ -59,8 +67,16 @@ void mica_depthwise_conv2d_s8_host(const mica_depthwise_conv2d_s8_t *p, MICA_KER
     at[2 * pairs - 1] = outside;
     int8_t *y = p->y + (size_t)row_begin * w->out_w * n;
     for (uint32_t oy = row_begin; oy < row_end; ++oy) {
-        for (int32_t ox = 0; ox < w->out_w; ++ox, y += n) {
-            find(p, (int32_t)oy, ox, outside, at);
+        int32_t ix = -(int32_t)w->pad_left;
+        bool before = false;  // whether all columns of the last window were there
+        for (int32_t ox = 0; ox < w->out_w; ++ox, ix += w->stride_w, y += n) {
+            const bool whole = ix >= 0 && ix + reach < w->in_w;
+            if (whole && before) {
+                advance(at, taps, (size_t)w->stride_w * n, outside);
+            } else {
+                find(p, (int32_t)oy, ox, outside, at);
+            }
+            before = whole;
             for (uint32_t b = 0; b < blocks; ++b) {
                 mica_taps_avx2(ch, first(b, n), at, weights + (size_t)b * pairs * 2 * WIDTH, pairs, y);
             }

@@ -14,6 +14,10 @@ bool mica_shifts_down(const mica_channels_t *ch, uint32_t n) {
 }
 
 void mica_words(mica_host_t choice, uint32_t *to, const int8_t *x, uint32_t k, uint32_t rows) {
+    if (k % 4 == 0) {
+        k *= rows;
+        rows = 1;
+    }
     (choice == MICA_HOST_VNNI ? mica_words_vnni : mica_words_avx2)(to, x, k, rows);
 }
 

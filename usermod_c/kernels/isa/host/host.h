@@ -87,6 +87,7 @@ void mica_words(mica_host_t choice, uint32_t *to, const int8_t *x, uint32_t k, u
 void mica_conv2d_s8_host(const mica_conv2d_s8_t *p, MICA_KERNEL_ARGS);
 void mica_depthwise_conv2d_s8_host(const mica_depthwise_conv2d_s8_t *p, MICA_KERNEL_ARGS);
 void mica_fully_connected_s8_host(const mica_fully_connected_s8_t *p, MICA_KERNEL_ARGS);
+void mica_add_s8_host(const mica_add_s8_t *p, MICA_KERNEL_ARGS);
 
 #endif
 

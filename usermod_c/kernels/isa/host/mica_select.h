@@ -16,6 +16,8 @@
 #define MICA_DEPTHWISE_CONV2D_S8 mica_depthwise_conv2d_s8_host
 #undef MICA_FULLY_CONNECTED_S8
 #define MICA_FULLY_CONNECTED_S8 mica_fully_connected_s8_host
+#undef MICA_ADD_S8
+#define MICA_ADD_S8 mica_add_s8_host
 
 #endif
 
