@@ -24,6 +24,10 @@ static inline MICA_AVX2 __m256i load(const void *from) {
     return _mm256_loadu_si256(from);
 }
 
+static inline MICA_AVX2 __m256i less_one(const int8_t *shift) {
+    return _mm256_sub_epi32(_mm256_cvtepi8_epi32(_mm_loadl_epi64((const void *)shift)), _mm256_set1_epi32(1));
+}
+
 // Eight values that fit a byte, in the lower half.
 static inline MICA_AVX2 __m128i bytes(__m256i v) {
     const __m128i words = _mm_packs_epi32(_mm256_castsi256_si128(v), _mm256_extracti128_si256(v, 1));
@@ -31,8 +35,7 @@ static inline MICA_AVX2 __m128i bytes(__m256i v) {
 }
 
 MICA_AVX2 void mica_out_avx2(const mica_channels_t *ch, uint32_t c, const int32_t *acc, int8_t *y) {
-    const __m256i less = _mm256_sub_epi32(_mm256_cvtepi8_epi32(_mm_loadl_epi64((const void *)(ch->shift + c))), _mm256_set1_epi32(1));
-    const __m256i v = requant(load(acc), load(ch->mult + c), less);
+    const __m256i v = requant(load(acc), load(ch->mult + c), less_one(ch->shift + c));
     _mm_storel_epi64((void *)y, bytes(clamped(v, ch->y_zero, ch->act_min, ch->act_max)));
 }
 
@@ -128,15 +131,18 @@ MICA_AVX2 void mica_dots_avx2(int32_t *sum, const int8_t *x, const int8_t *w, ui
     }
 }
 
-MICA_AVX2 void mica_taps_avx2(const mica_channels_t *ch, uint32_t c, const int8_t *const *x, const int16_t *w, uint32_t pairs, int8_t *y) {
-    __m256i acc = load(ch->bias + c);
-    for (; pairs; --pairs, x += 2, w += 16) {
-        const __m128i both = _mm_unpacklo_epi8(_mm_loadl_epi64((const void *)(x[0] + c)), _mm_loadl_epi64((const void *)(x[1] + c)));
-        acc = _mm256_add_epi32(acc, _mm256_madd_epi16(_mm256_cvtepi8_epi16(both), load(w)));
+MICA_AVX2 void mica_taps_avx2(const mica_channels_t *ch, uint32_t channels, const int8_t *const *x, const int16_t *w, uint32_t taps, int8_t *y) {
+    const int32_t zero = ch->y_zero, low = ch->act_min, high = ch->act_max;
+    for (uint32_t left = channels; left; left -= left < 8 ? left : 8) {
+        const uint32_t c = channels - (left < 8 ? 8 : left);  // the last eight may overlap those before them
+        __m256i acc = load(ch->bias + c);
+        for (uint32_t t = 0; t < taps; t += 2, w += 16) {
+            const __m128i both = _mm_unpacklo_epi8(_mm_loadl_epi64((const void *)(x[t] + c)), _mm_loadl_epi64((const void *)(x[t + 1] + c)));
+            acc = _mm256_add_epi32(acc, _mm256_madd_epi16(_mm256_cvtepi8_epi16(both), load(w)));
+        }
+        acc = requant(acc, load(ch->mult + c), less_one(ch->shift + c));
+        _mm_storel_epi64((void *)(y + c), bytes(clamped(acc, zero, low, high)));
     }
-    const __m256i less = _mm256_sub_epi32(_mm256_cvtepi8_epi32(_mm_loadl_epi64((const void *)(ch->shift + c))), _mm256_set1_epi32(1));
-    acc = requant(acc, load(ch->mult + c), less);
-    _mm_storel_epi64((void *)(y + c), bytes(clamped(acc, ch->y_zero, ch->act_min, ch->act_max)));
 }
 
 #endif

@@ -8,20 +8,16 @@
 
 #include "shape.h"
 
-#define TILE 32768 // bytes of patches that stay near
+#define SPARE 16 // bytes behind the last patch that may be written
 
-// n bytes, mostly few.
-static inline void copy(int8_t *to, const int8_t *from, uint32_t n) {
-    for (; n >= 16; n -= 16, to += 16, from += 16) {
-        memcpy(to, from, 16);
-    }
-    if (n & 8) {
-        memcpy(to, from, 8);
-        to += 8;
-        from += 8;
-    }
-    for (n &= 7; n; --n) {
-        *to++ = *from++;
+// n bytes; where `roomy`, as many more as make multiples of 16 may be read and written.
+static inline void copy(int8_t *to, const int8_t *from, uint32_t n, bool roomy) {
+    if (roomy) {
+        for (uint32_t i = 0; i < n; i += 16) {
+            memcpy(to + i, from + i, 16);
+        }
+    } else {
+        memcpy(to, from, n);
     }
 }
 
@@ -32,7 +28,7 @@ static void patch(const mica_conv2d_s8_t *p, int32_t oy, int32_t ox, int8_t *to)
     int32_t kx0, kx1;
     mica_taps(ix, w->in_w, w->kernel_w, w->dilation_w, &kx0, &kx1);
     const uint32_t before = (uint32_t)(kx0 * in_c), inside = (uint32_t)((kx1 - kx0) * in_c);
-    const uint32_t row = (uint32_t)w->kernel_w * w->in_c;
+    const uint32_t row = (uint32_t)w->kernel_w * w->in_c, end = (uint32_t)w->in_h * w->in_w * w->in_c;
     for (int32_t ky = 0; ky < w->kernel_h; ++ky, iy += w->dilation_h, to += row) {
         if (iy < 0 || iy >= w->in_h || inside == 0) {
             memset(to, p->x_zero, row);
@@ -41,12 +37,13 @@ static void patch(const mica_conv2d_s8_t *p, int32_t oy, int32_t ox, int8_t *to)
         if (inside != row) {
             memset(to, p->x_zero, row);
         }
-        const int8_t *x = p->x + (iy * w->in_w + ix + kx0 * w->dilation_w) * in_c;
+        const int32_t at = (iy * w->in_w + ix + kx0 * w->dilation_w) * in_c;
+        const int8_t *x = p->x + at;
         if (w->dilation_w == 1) {
-            copy(to + before, x, inside);
+            copy(to + before, x, inside, inside == row && (uint32_t)at + row + SPARE <= end);
         } else {
             for (int32_t kx = kx0; kx < kx1; ++kx, x += w->dilation_w * in_c) {
-                copy(to + kx * in_c, x, (uint32_t)in_c);
+                copy(to + kx * in_c, x, (uint32_t)in_c, false);
             }
         }
     }
@@ -58,14 +55,13 @@ void mica_conv2d_s8_host(const mica_conv2d_s8_t *p, MICA_KERNEL_ARGS) {
     const mica_channels_t *ch = &p->ch;
     const uint32_t k = (uint32_t)w->kernel_h * w->kernel_w * w->in_c, steps = mica_steps(choice, k);
     const size_t packed = mica_packed_bytes(steps), one = 4 * (size_t)steps + k;
-    if (choice == MICA_HOST_VECTOR || p->groups != 1 || MICA_CODED(ch->layout) || scratch_bytes < packed + one
+    if (choice == MICA_HOST_VECTOR || p->groups != 1 || MICA_CODED(ch->layout) || scratch_bytes < packed + one + SPARE
         || !mica_shifts_down(ch, w->out_c)) {
         mica_conv2d_s8_vector(p, row_begin, row_end, scratch, scratch_bytes);
         return;
     }
     const mica_gemm_t g = { .ch = ch, .out_c = w->out_c, .k = k, .row = mica_row_bytes(ch->layout, k), .packed = scratch };
-    const size_t room = scratch_bytes - packed < TILE || one > TILE ? scratch_bytes - packed : TILE;
-    uint32_t most = (uint32_t)(room / one);
+    uint32_t most = (uint32_t)((scratch_bytes - packed - SPARE) / one);
     most = most > 8 ? most & ~7u : most;
     uint32_t *words = g.packed + packed / 4;
     int8_t *patches = (int8_t *)(words + most * steps);

@@ -77,9 +77,7 @@ void mica_depthwise_conv2d_s8_host(const mica_depthwise_conv2d_s8_t *p, MICA_KER
                 find(p, (int32_t)oy, ox, outside, at);
             }
             before = whole;
-            for (uint32_t b = 0; b < blocks; ++b) {
-                mica_taps_avx2(ch, first(b, n), at, weights + (size_t)b * pairs * 2 * WIDTH, pairs, y);
-            }
+            mica_taps_avx2(ch, n, at, weights, taps, y);
         }
     }
 }

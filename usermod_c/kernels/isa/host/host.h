@@ -54,8 +54,9 @@ void mica_words_vnni(uint32_t *to, const int8_t *x, uint32_t k, uint32_t rows);
 void mica_dots_avx2(int32_t *sum, const int8_t *x, const int8_t *w, uint32_t row, uint32_t k, uint8_t flip);
 void mica_dots_vnni(int32_t *sum, const int8_t *x, const int8_t *w, uint32_t row, uint32_t k, uint8_t flip);
 
-// Eight channels of one pixel. x: addresses of 2 * pairs taps; w: [pairs, 8, 2].
-void mica_taps_avx2(const mica_channels_t *ch, uint32_t c, const int8_t *const *x, const int16_t *w, uint32_t pairs, int8_t *y);
+// One pixel of a depthwise convolution, eight channels or more. x: addresses of the taps, of an odd number one more; w: for each eight
+// channels [pairs of taps, 8, 2].
+void mica_taps_avx2(const mica_channels_t *ch, uint32_t channels, const int8_t *const *x, const int16_t *w, uint32_t taps, int8_t *y);
 
 // y = out(acc) of eight channels that begin with c, whose shifts are 1 or more.
 void mica_out_avx2(const mica_channels_t *ch, uint32_t c, const int32_t *acc, int8_t *y);
