@@ -4,7 +4,7 @@
 
 #include <immintrin.h>
 
-#define PIXELS 4
+#define PIXELS 6
 
 // As mica_requant_s8 with shift + 1, not yet clamped: the products' bits 31 and up.
 static inline MICA_AVX2 __m256i requant(__m256i acc, __m256i mult, __m256i shift) {

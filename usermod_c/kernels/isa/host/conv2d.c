@@ -8,6 +8,7 @@
 
 #include "shape.h"
 
+#define GROUP 24 // pixels: whole numbers of those that a block takes at a time
 #define SPARE 16 // bytes behind the last patch that may be written
 
 // n bytes; where `roomy`, as many more as make multiples of 16 may be read and written.
@@ -62,7 +63,7 @@ void mica_conv2d_s8_host(const mica_conv2d_s8_t *p, MICA_KERNEL_ARGS) {
     }
     const mica_gemm_t g = { .ch = ch, .out_c = w->out_c, .k = k, .row = mica_row_bytes(ch->layout, k), .packed = scratch };
     uint32_t most = (uint32_t)((scratch_bytes - packed - SPARE) / one);
-    most = most > 8 ? most & ~7u : most;
+    most -= most > GROUP ? most % GROUP : 0;
     uint32_t *words = g.packed + packed / 4;
     int8_t *patches = (int8_t *)(words + most * steps);
     const bool direct = w->kernel_h == 1 && w->kernel_w == 1 && w->stride_h == 1 && w->stride_w == 1 && w->pad_top == 0
