@@ -40,28 +40,31 @@ MICA_AVX2 void mica_out_avx2(const mica_channels_t *ch, uint32_t c, const int32_
 }
 
 MICA_AVX2 void mica_block_avx2(const mica_block_t *b) {
-    const uint32_t steps = b->steps;
+    const mica_windows_t windows = *b->x;
     const __m256i bias0 = load(b->bias), bias1 = load(b->bias + 8);
     int8_t *y = b->y;
-    const uint32_t *from = b->x;
-    for (uint32_t left = b->pixels, n; left; left -= n, from += n * steps) {
+    const uint8_t *at = windows.x, *x[PIXELS];
+    uint32_t column = 0;
+    for (uint32_t left = b->pixels, n; left; left -= n) {
         n = left < PIXELS ? left : PIXELS;
-        const uint32_t *x[PIXELS];
+        mica_next_pixels(&windows, &at, &column, x, n, PIXELS);
         __m256i a[PIXELS], c[PIXELS];
         MICA_UNROLLED
         for (uint32_t i = 0; i < PIXELS; ++i) {
-            x[i] = from + (i < n ? i : n - 1) * steps;  // the last one stands for those that are missing
             a[i] = bias0;
             c[i] = bias1;
         }
         const uint32_t *w = b->w;
-        for (uint32_t s = 0; s < steps; ++s, w += MICA_BLOCK) {
-            const __m256i w0 = load(w), w1 = load(w + 8);
-            MICA_UNROLLED
-            for (uint32_t i = 0; i < PIXELS; ++i) {
-                const __m256i v = _mm256_set1_epi32((int32_t)x[i][s]);
-                a[i] = _mm256_add_epi32(a[i], _mm256_madd_epi16(v, w0));
-                c[i] = _mm256_add_epi32(c[i], _mm256_madd_epi16(v, w1));
+        for (uint32_t piece = 0; piece < windows.rows * windows.columns; ++piece) {
+            const size_t from = piece / windows.columns * windows.piece_row + piece % windows.columns * windows.piece_column;
+            for (size_t s = from; s != from + 4 * (size_t)windows.steps; s += 4, w += MICA_BLOCK) {
+                const __m256i w0 = load(w), w1 = load(w + 8);
+                MICA_UNROLLED
+                for (uint32_t i = 0; i < PIXELS; ++i) {
+                    const __m256i v = _mm256_set1_epi32(*(const mica_loose_t *)(x[i] + s));
+                    a[i] = _mm256_add_epi32(a[i], _mm256_madd_epi16(v, w0));
+                    c[i] = _mm256_add_epi32(c[i], _mm256_madd_epi16(v, w1));
+                }
             }
         }
         MICA_UNROLLED
@@ -83,21 +86,13 @@ MICA_AVX2 void mica_block_avx2(const mica_block_t *b) {
     }
 }
 
-MICA_AVX2 void mica_words_avx2(uint32_t *words, const int8_t *x, uint32_t k, uint32_t rows) {
-    int16_t *to = (int16_t *)words;
-    for (; rows; --rows) {
-        uint32_t i = 0;
-        for (; i + 16 <= k; i += 16) {
-            _mm256_storeu_si256((void *)(to + i), _mm256_cvtepi8_epi16(_mm_loadu_si128((const void *)(x + i))));
-        }
-        for (; i < k; ++i) {
-            to[i] = x[i];
-        }
-        if (k & 1) {
-            to[k] = 0;
-        }
-        x += k;
-        to += (k + 1) & ~1u;
+MICA_AVX2 void mica_ready_avx2(void *values, const int8_t *x, size_t n) {
+    int16_t *to = values;
+    for (; n >= 16; n -= 16, x += 16, to += 16) {
+        _mm256_storeu_si256((void *)to, _mm256_cvtepi8_epi16(_mm_loadu_si128((const void *)x)));
+    }
+    for (; n; --n) {
+        *to++ = *x++;
     }
 }
 

@@ -13,22 +13,18 @@ bool mica_shifts_down(const mica_channels_t *ch, uint32_t n) {
     return least >= 1;
 }
 
-void mica_words(mica_host_t choice, uint32_t *to, const int8_t *x, uint32_t k, uint32_t rows) {
-    if (k % 4 == 0) {
-        k *= rows;
-        rows = 1;
-    }
-    (choice == MICA_HOST_VNNI ? mica_words_vnni : mica_words_avx2)(to, x, k, rows);
+void mica_ready(mica_host_t choice, void *to, const int8_t *x, size_t n) {
+    (choice == MICA_HOST_VNNI ? mica_ready_vnni : mica_ready_avx2)(to, x, n);
 }
 
-// Weights i to i + 15 of a row, 0 beyond its end.
-static __m128i weights(const mica_gemm_t *g, const int8_t *row, uint32_t i) {
-    if (i + 16 <= g->k) {
-        return _mm_xor_si128(_mm_loadu_si128((const void *)(row + i)), _mm_set1_epi8((char)g->flip));
+// Weights i to i + 15 of n, 0 beyond their end.
+static __m128i weights(const int8_t *from, uint32_t i, uint32_t n, uint8_t flip) {
+    if (i + 16 <= n) {
+        return _mm_xor_si128(_mm_loadu_si128((const void *)(from + i)), _mm_set1_epi8((char)flip));
     }
     int8_t some[16] = { 0 };
-    for (uint32_t j = 0; i + j < g->k; ++j) {
-        some[j] = (int8_t)(row[i + j] ^ g->flip);
+    for (uint32_t j = 0; i + j < n; ++j) {
+        some[j] = (int8_t)(from[i + j] ^ flip);
     }
     return _mm_loadu_si128((const void *)some);
 }
@@ -54,40 +50,48 @@ static __m128i upper(__m128i v) {
     return _mm_srai_epi16(_mm_unpackhi_epi8(v, v), 8);
 }
 
-// The weights of `n` channels from o, as words.
-static void pack(mica_host_t choice, const mica_gemm_t *g, uint32_t o, uint32_t n, uint32_t steps) {
+// The weights of a piece, of four rows, as words.
+static void pack_four(mica_host_t choice, uint32_t *to, const int8_t *const *rows, const mica_windows_t *x, uint8_t flip) {
+    for (uint32_t i = 0, s = 0; i < x->values; i += 16, s += 4) {
+        const __m128i a = weights(rows[0], i, x->values, flip), b = weights(rows[1], i, x->values, flip);
+        const __m128i c = weights(rows[2], i, x->values, flip), d = weights(rows[3], i, x->values, flip);
+        if (choice == MICA_HOST_VNNI) {
+            transpose(to + MICA_BLOCK * s, a, b, c, d, x->steps - s);
+            continue;
+        }
+        transpose(to + MICA_BLOCK * s, lower(a), lower(b), lower(c), lower(d), x->steps - s);
+        s += 4;
+        if (s < x->steps) {
+            transpose(to + MICA_BLOCK * s, upper(a), upper(b), upper(c), upper(d), x->steps - s);
+        }
+    }
+}
+
+// The weights of `n` channels from o.
+static void pack(mica_host_t choice, const mica_gemm_t *g, const mica_windows_t *x, uint32_t o, uint32_t n) {
     for (uint32_t at = 0; at < MICA_BLOCK; at += 4) {
         const int8_t *rows[4];
         for (uint32_t r = 0; r < 4; ++r) {  // the last row stands for those that are missing
             rows[r] = g->ch->weights + (size_t)(o + (at + r < n ? at + r : n - 1)) * g->row;
         }
         uint32_t *to = g->packed + at;
-        for (uint32_t i = 0, s = 0; i < g->k; i += 16) {
-            const __m128i a = weights(g, rows[0], i), b = weights(g, rows[1], i), c = weights(g, rows[2], i), d = weights(g, rows[3], i);
-            if (choice == MICA_HOST_VNNI) {
-                transpose(to + MICA_BLOCK * s, a, b, c, d, steps - s);
-                s += 4;
-            } else {
-                transpose(to + MICA_BLOCK * s, lower(a), lower(b), lower(c), lower(d), steps - s);
-                s += 4;
-                if (s < steps) {
-                    transpose(to + MICA_BLOCK * s, upper(a), upper(b), upper(c), upper(d), steps - s);
-                    s += 4;
-                }
+        for (uint32_t piece = x->rows * x->columns; piece; --piece, to += (size_t)MICA_BLOCK * x->steps) {
+            pack_four(choice, to, rows, x, g->flip);
+            for (uint32_t r = 0; r < 4; ++r) {
+                rows[r] += x->values;
             }
         }
     }
 }
 
-void mica_gemm(mica_host_t choice, const mica_gemm_t *g, const uint32_t *x, uint32_t pixels, int8_t *y) {
+void mica_gemm(mica_host_t choice, const mica_gemm_t *g, const mica_windows_t *x, uint32_t pixels, int8_t *y) {
     const mica_channels_t *ch = g->ch;
     mica_block_t b = {
-        .x = x, .w = g->packed, .steps = mica_steps(choice, g->k), .pixels = pixels, .pitch = g->out_c,
-        .zero = ch->y_zero, .low = ch->act_min, .high = ch->act_max,
+        .x = x, .w = g->packed, .pixels = pixels, .pitch = g->out_c, .zero = ch->y_zero, .low = ch->act_min, .high = ch->act_max,
     };
     for (uint32_t o = 0; o < g->out_c; o += MICA_BLOCK) {
         b.channels = g->out_c - o < MICA_BLOCK ? g->out_c - o : MICA_BLOCK;
-        pack(choice, g, o, b.channels, b.steps);
+        pack(choice, g, x, o, b.channels);
         for (uint32_t i = 0; i < b.channels; ++i) {
             b.bias[i] = ch->bias[o + i];
             b.mult[i] = ch->mult[o + i];

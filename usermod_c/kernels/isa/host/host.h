@@ -30,12 +30,22 @@ const char *mica_host_name(mica_host_t choice);
 
 #define MICA_BLOCK 16 // channels
 
-// One block of channels for some pixels. A word holds four values of 8 bits and 128 more (VNNI) or two of 16 bits (AVX2), of weights
-// without the 128.
+// Windows over values of x that stand ready: bytes with 128 more (VNNI) or 16 bits each (AVX2). Distances in bytes; a piece is a run of
+// values of one window side by side. Its last word may reach beyond it, where weights are 0.
 typedef struct {
-    const uint32_t *x;    // [pixels, steps]
-    const uint32_t *w;    // [steps, MICA_BLOCK]
-    uint32_t steps, pixels;
+    const uint8_t *x;                // of the first pixel
+    uint32_t width;                  // pixels of a row
+    size_t pixel_step, row_step;     // to the next pixel, and to the first of the next row
+    uint32_t rows, columns;          // pieces of a window
+    size_t piece_row, piece_column;  // from piece to piece
+    uint32_t values, steps;          // of a piece, and its words
+} mica_windows_t;
+
+// One block of channels for some pixels.
+typedef struct {
+    const mica_windows_t *x;
+    const uint32_t *w;    // [pieces, steps, MICA_BLOCK] words: four values of 8 bits or two of 16
+    uint32_t pixels;
     int32_t bias[MICA_BLOCK], mult[MICA_BLOCK], shift[MICA_BLOCK];  // shift: 1 or more, less 1
     int32_t zero, low, high;
     uint32_t channels;    // of the block that there are
@@ -43,12 +53,29 @@ typedef struct {
     uint32_t pitch;       // bytes from pixel to pixel
 } mica_block_t;
 
+// A word at any address.
+typedef int32_t __attribute__((may_alias, aligned(1))) mica_loose_t;
+
+// Where the windows of the next n pixels begin; the first one stands for those that `most` has more. `column`: of the first pixel.
+static inline void mica_next_pixels(const mica_windows_t *w, const uint8_t **at, uint32_t *column, const uint8_t **x, uint32_t n, uint32_t most) {
+    for (uint32_t i = 0; i < most; ++i) {
+        x[i] = i < n ? *at : x[0];
+        if (i < n) {
+            *at += w->pixel_step;
+            if (++*column == w->width) {
+                *column = 0;
+                *at += (ptrdiff_t)w->row_step - (ptrdiff_t)(w->width * w->pixel_step);
+            }
+        }
+    }
+}
+
 void mica_block_avx2(const mica_block_t *b);
 void mica_block_vnni(const mica_block_t *b);
 
-// Values as words of a block's x: `rows` of k values, each filled up to whole words.
-void mica_words_avx2(uint32_t *to, const int8_t *x, uint32_t k, uint32_t rows);
-void mica_words_vnni(uint32_t *to, const int8_t *x, uint32_t k, uint32_t rows);
+// n values as windows want them.
+void mica_ready_avx2(void *to, const int8_t *x, size_t n);
+void mica_ready_vnni(void *to, const int8_t *x, size_t n);
 
 // sum[0] to [3]: x with four rows of weights, of which `flip` (0 or 0x80) is to be exclusive-ored to each; `row` bytes from row to row.
 void mica_dots_avx2(int32_t *sum, const int8_t *x, const int8_t *w, uint32_t row, uint32_t k, uint8_t flip);
@@ -61,29 +88,34 @@ void mica_taps_avx2(const mica_channels_t *ch, uint32_t channels, const int8_t *
 // y = out(acc) of eight channels that begin with c, whose shifts are 1 or more.
 void mica_out_avx2(const mica_channels_t *ch, uint32_t c, const int32_t *acc, int8_t *y);
 
-// Words of k values.
-static inline uint32_t mica_steps(mica_host_t choice, uint32_t k) {
-    return choice == MICA_HOST_VNNI ? (k + 3) / 4 : (k + 1) / 2;
+// Bytes of a value that stands ready.
+static inline uint32_t mica_value_bytes(mica_host_t choice) {
+    return choice == MICA_HOST_VNNI ? 1 : 2;
 }
 
-// Bytes that mica_gemm wants for the weights of a block.
-static inline size_t mica_packed_bytes(uint32_t steps) {
-    return 4 * MICA_BLOCK * (size_t)steps;
+// Words of n values.
+static inline uint32_t mica_steps(mica_host_t choice, uint32_t n) {
+    const uint32_t each = 4 / mica_value_bytes(choice);
+    return (n + each - 1) / each;
 }
 
-// Whether all of n channels shift by 1 or more, which the kernels of this folder want.
+static inline size_t mica_packed_bytes(const mica_windows_t *w) {
+    return 4 * MICA_BLOCK * (size_t)w->rows * w->columns * w->steps;
+}
+
+// Whether all of n channels shift by 1 or more, which the blocks want.
 bool mica_shifts_down(const mica_channels_t *ch, uint32_t n);
 
-// All channels of some pixels, x as words. Each row of weights has k values in `row` bytes; packed: mica_packed_bytes.
+// All channels of some pixels. Each row of weights has `row` bytes, to be exclusive-ored with `flip`; packed: mica_packed_bytes.
 typedef struct {
     const mica_channels_t *ch;
-    uint32_t out_c, k, row;
+    uint32_t out_c, row;
     uint8_t flip;
     uint32_t *packed;
 } mica_gemm_t;
 
-void mica_gemm(mica_host_t choice, const mica_gemm_t *g, const uint32_t *x, uint32_t pixels, int8_t *y);
-void mica_words(mica_host_t choice, uint32_t *to, const int8_t *x, uint32_t k, uint32_t rows);
+void mica_gemm(mica_host_t choice, const mica_gemm_t *g, const mica_windows_t *x, uint32_t pixels, int8_t *y);
+void mica_ready(mica_host_t choice, void *to, const int8_t *x, size_t n);
 
 void mica_conv2d_s8_host(const mica_conv2d_s8_t *p, MICA_KERNEL_ARGS);
 void mica_depthwise_conv2d_s8_host(const mica_depthwise_conv2d_s8_t *p, MICA_KERNEL_ARGS);

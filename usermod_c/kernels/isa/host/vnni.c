@@ -20,32 +20,36 @@ static inline MICA_VNNI __m512i requant(__m512i acc, __m512i mult, __m512i odd_m
 }
 
 MICA_VNNI void mica_block_vnni(const mica_block_t *b) {
-    const uint32_t steps = b->steps;
+    const mica_windows_t windows = *b->x;
+    const uint32_t pieces = windows.rows * windows.columns;
     const __m512i mult = load(b->mult), odd_mult = _mm512_srli_epi64(mult, 32), shift = load(b->shift);
     const __m512i zero = _mm512_set1_epi32(b->zero), low = _mm512_set1_epi32(b->low), high = _mm512_set1_epi32(b->high);
     const __mmask16 there = (__mmask16)((1u << b->channels) - 1);
     __m512i sum = _mm512_setzero_si512();
-    for (uint32_t s = 0; s < steps; ++s) {
+    for (size_t s = 0; s < (size_t)pieces * windows.steps; ++s) {
         sum = _mm512_dpbusd_epi32(sum, _mm512_set1_epi8(1), load(b->w + MICA_BLOCK * s));
     }
     const __m512i bias = _mm512_sub_epi32(load(b->bias), _mm512_slli_epi32(sum, 7));
     int8_t *y = b->y;
-    const uint32_t *from = b->x;
-    for (uint32_t left = b->pixels, n; left; left -= n, from += n * steps) {
+    const uint8_t *at = windows.x, *x[PIXELS];
+    uint32_t column = 0;
+    for (uint32_t left = b->pixels, n; left; left -= n) {
         n = left < PIXELS ? left : PIXELS;
-        const uint32_t *x[PIXELS];
+        mica_next_pixels(&windows, &at, &column, x, n, PIXELS);
         __m512i a[PIXELS];
         MICA_UNROLLED
         for (uint32_t i = 0; i < PIXELS; ++i) {
-            x[i] = from + (i < n ? i : n - 1) * steps;  // the last one stands for those that are missing
             a[i] = bias;
         }
         const uint32_t *w = b->w;
-        for (uint32_t s = 0; s < steps; ++s, w += MICA_BLOCK) {
-            const __m512i v = load(w);
-            MICA_UNROLLED
-            for (uint32_t i = 0; i < PIXELS; ++i) {
-                a[i] = _mm512_dpbusd_epi32(a[i], _mm512_set1_epi32((int32_t)x[i][s]), v);
+        for (uint32_t piece = 0; piece < pieces; ++piece) {
+            const size_t from = piece / windows.columns * windows.piece_row + piece % windows.columns * windows.piece_column;
+            for (size_t s = from; s != from + 4 * (size_t)windows.steps; s += 4, w += MICA_BLOCK) {
+                const __m512i v = load(w);
+                MICA_UNROLLED
+                for (uint32_t i = 0; i < PIXELS; ++i) {
+                    a[i] = _mm512_dpbusd_epi32(a[i], _mm512_set1_epi32(*(const mica_loose_t *)(x[i] + s)), v);
+                }
             }
         }
         MICA_UNROLLED
@@ -61,18 +65,14 @@ MICA_VNNI void mica_block_vnni(const mica_block_t *b) {
 }
 
 // The first n of 64 bytes.
-static inline MICA_VNNI __mmask64 first(uint32_t n) {
+static inline MICA_VNNI __mmask64 first(size_t n) {
     return n >= 64 ? ~0ull : (1ull << n) - 1;
 }
 
-MICA_VNNI void mica_words_vnni(uint32_t *words, const int8_t *x, uint32_t k, uint32_t rows) {
-    const uint32_t pitch = (k + 3) & ~3u;
-    int8_t *to = (int8_t *)words;
-    for (; rows; --rows, x += k, to += pitch) {
-        for (uint32_t i = 0; i < k; i += 64) {
-            const __m512i v = _mm512_maskz_loadu_epi8(first(k - i), x + i);
-            _mm512_mask_storeu_epi8(to + i, first(pitch - i), _mm512_xor_si512(v, _mm512_set1_epi8(-128)));
-        }
+MICA_VNNI void mica_ready_vnni(void *to, const int8_t *x, size_t n) {
+    for (size_t i = 0; i < n; i += 64) {
+        const __m512i v = _mm512_maskz_loadu_epi8(first(n - i), x + i);
+        _mm512_mask_storeu_epi8((int8_t *)to + i, first(n - i), _mm512_xor_si512(v, _mm512_set1_epi8(-128)));
     }
 }
 
