@@ -55,8 +55,8 @@ MICA_AVX2 void mica_block_avx2(const mica_block_t *b) {
             c[i] = bias1;
         }
         const uint32_t *w = b->w;
-        for (uint32_t piece = 0; piece < windows.rows * windows.columns; ++piece) {
-            const size_t from = piece / windows.columns * windows.piece_row + piece % windows.columns * windows.piece_column;
+        uint32_t piece = 0;  // of its row
+        for (size_t pieces_left = windows.rows * windows.columns, row = 0, from = 0; pieces_left; --pieces_left) {
             for (size_t s = from; s != from + 4 * (size_t)windows.steps; s += 4, w += MICA_BLOCK) {
                 const __m256i w0 = load(w), w1 = load(w + 8);
                 MICA_UNROLLED
@@ -65,6 +65,11 @@ MICA_AVX2 void mica_block_avx2(const mica_block_t *b) {
                     a[i] = _mm256_add_epi32(a[i], _mm256_madd_epi16(v, w0));
                     c[i] = _mm256_add_epi32(c[i], _mm256_madd_epi16(v, w1));
                 }
+            }
+            from += windows.piece_column;
+            if (++piece == windows.columns) {
+                piece = 0;
+                from = row += windows.piece_row;
             }
         }
         MICA_UNROLLED

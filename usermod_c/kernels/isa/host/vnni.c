@@ -42,14 +42,19 @@ MICA_VNNI void mica_block_vnni(const mica_block_t *b) {
             a[i] = bias;
         }
         const uint32_t *w = b->w;
-        for (uint32_t piece = 0; piece < pieces; ++piece) {
-            const size_t from = piece / windows.columns * windows.piece_row + piece % windows.columns * windows.piece_column;
+        uint32_t piece = 0;  // of its row
+        for (size_t pieces_left = pieces, row = 0, from = 0; pieces_left; --pieces_left) {
             for (size_t s = from; s != from + 4 * (size_t)windows.steps; s += 4, w += MICA_BLOCK) {
                 const __m512i v = load(w);
                 MICA_UNROLLED
                 for (uint32_t i = 0; i < PIXELS; ++i) {
                     a[i] = _mm512_dpbusd_epi32(a[i], _mm512_set1_epi32(*(const mica_loose_t *)(x[i] + s)), v);
                 }
+            }
+            from += windows.piece_column;
+            if (++piece == windows.columns) {
+                piece = 0;
+                from = row += windows.piece_row;
             }
         }
         MICA_UNROLLED
