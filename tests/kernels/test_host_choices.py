@@ -1,6 +1,6 @@
 """Each choice of kernels that this computer has (AVX-512 VNNI, AVX2, the compiler's vectors) equals the numpy oracle byte for byte.
 
-`_engine.limit()` chooses, so one computer with all three tests all three. What it has not is skipped.
+`_engine.isa(n)` chooses, so one computer with all three tests all three. What it has not is skipped.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ SCRATCH = (-1, 0, 200, 1500, 6000)
 @pytest.fixture(params=range(len(CHOICES)), ids=CHOICES)
 def choice(request: pytest.FixtureRequest) -> Iterator[str]:
     """Kernels that the engine uses meanwhile."""
-    found = engine._engine.limit(request.param)
+    found = engine._engine.isa(request.param)
     if found == CHOICES[request.param]:
         yield found
-    engine._engine.limit(len(CHOICES) - 1)
+    engine._engine.isa(len(CHOICES) - 1)
     if found != CHOICES[request.param]:
         pytest.skip(f"this processor has no more than {found}")
 

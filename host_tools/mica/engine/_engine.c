@@ -7,7 +7,7 @@
 #include <Python.h>
 #include <string.h>
 
-#include "mica_select.h"
+#include "mica_kernels.h"
 #include "picture.h"
 
 // What the kernels of this computer make use of; a file names what a board has.
@@ -15,6 +15,9 @@
 
 static PyObject *engine_error;
 PyObject *mica_engine_learn(PyObject *module, PyObject *args);  // _learn.c
+PyObject *mica_engine_isa(PyObject *module, PyObject *args);    // _kernels.c
+PyObject *mica_engine_kernel_name(PyObject *module, PyObject *args);
+PyObject *mica_engine_scratch_min(PyObject *module, PyObject *args);
 
 static void *raise_error(const mica_error_t *err, const void *base, size_t len) {
     char text[300];
@@ -403,39 +406,6 @@ static PyType_Spec model_spec = {
 
 // ---- module
 
-static PyObject *engine_isa(PyObject *module, PyObject *unused) {
-    (void)module;
-    (void)unused;
-    return PyUnicode_FromString(mica_isa());
-}
-
-// The kernels that all models use from now on, at most `most`: 0 for the compiler's, 1 for AVX2, 2 for AVX-512 VNNI. For tests.
-static PyObject *engine_limit(PyObject *module, PyObject *args) {
-    unsigned most;
-    if (!PyArg_ParseTuple(args, "I", &most)) {
-        return NULL;
-    }
-    #ifdef MICA_HOST_KERNELS_H
-    mica_host_limit(most);
-    #endif
-    return engine_isa(module, NULL);
-}
-
-static PyObject *engine_kernel_name(PyObject *module, PyObject *args) {
-    (void)module;
-    unsigned id;
-    return PyArg_ParseTuple(args, "I", &id) ? Py_BuildValue("z", mica_kernel_name(id)) : NULL;
-}
-
-static PyObject *engine_scratch_min(PyObject *module, PyObject *args) {
-    (void)module;
-    unsigned kernel, out_channels, reduction;
-    if (!PyArg_ParseTuple(args, "III", &kernel, &out_channels, &reduction)) {
-        return NULL;
-    }
-    return PyLong_FromUnsignedLong(mica_scratch_min(kernel, out_channels, reduction));
-}
-
 // (token, next state); see mica_sample().
 static PyObject *engine_sample(PyObject *module, PyObject *args) {
     (void)module;
@@ -485,12 +455,11 @@ static PyObject *engine_see(PyObject *module, PyObject *args) {
 }
 
 static PyMethodDef module_methods[] = {
-    { "isa", engine_isa, METH_NOARGS, NULL },
-    { "kernel_name", engine_kernel_name, METH_VARARGS, NULL },
-    { "limit", engine_limit, METH_VARARGS, NULL },
+    { "isa", mica_engine_isa, METH_VARARGS, NULL },
+    { "kernel_name", mica_engine_kernel_name, METH_VARARGS, NULL },
     { "learn", mica_engine_learn, METH_VARARGS, NULL },
     { "sample", engine_sample, METH_VARARGS, NULL },
-    { "scratch_min", engine_scratch_min, METH_VARARGS, NULL },
+    { "scratch_min", mica_engine_scratch_min, METH_VARARGS, NULL },
     { "see", engine_see, METH_VARARGS, NULL },
     { NULL, NULL, 0, NULL },
 };
