@@ -51,7 +51,11 @@ def engine() -> list[Extension]:
     return [
         Extension(
             "mica.engine._engine",
-            sources=["host_tools/mica/engine/_engine.c", *(f"host_tools/mica/engine/{name}.c" for name in ("_kernels", "_learn")), *sources],
+            sources=[
+                "host_tools/mica/engine/_engine.c",
+                *(f"host_tools/mica/engine/{name}.c" for name in ("_kernels", "_learn")),
+                *sources,
+            ],
             depends=[str(path.relative_to(ROOT)) for path in (ROOT / "usermod_c").rglob("*.h")],
             include_dirs=["usermod_c/include", "usermod_c/kernels", "usermod_c/kernels/isa/x86"],
             extra_compile_args=["-O2", "-ftree-vectorize", "-std=c99", "-Werror=implicit-function-declaration", *SMALL],

@@ -76,7 +76,9 @@ def _image(rng: np.random.Generator, name: str, depthwise: bool) -> Case:
     dims = (1, _outs(h, k[0], s[0], pad[0], end[0], dil[0]), _outs(w, k[1], s[1], pad[1], end[1], dil[1]), out)
     q = Output(dims, int(rng.integers(-128, 128)), int(rng.integers(-128, 128)))
     blobs = {"weights": weights} | _channels(rng, weights, constants)
-    return Case(name, "depthwise_conv2d_s8" if depthwise else "conv2d_s8", [_data(rng, (1, h, w, c), data)], p, q, blobs)
+    return Case(
+        name, "depthwise_conv2d_s8" if depthwise else "conv2d_s8", [_data(rng, (1, h, w, c), data)], p, q, blobs
+    )
 
 
 def _dense(rng: np.random.Generator, name: str) -> Case:
