@@ -45,15 +45,19 @@ def engine() -> list[Extension]:
     engine_list = ROOT / "usermod_c" / "sources.txt"
     if not binding.exists() or not engine_list.exists():
         return []
-    kernels = ROOT / "usermod_c" / "kernels" / "isa" / "vector"
+    kernels = ROOT / "usermod_c" / "kernels" / "isa" / "x86"
     files = (*listed(engine_list), *listed(kernels / "sources.txt"))
     sources = [Path(os.path.relpath(path, ROOT)).as_posix() for path in files]
     return [
         Extension(
             "mica.engine._engine",
-            sources=["host_tools/mica/engine/_engine.c", "host_tools/mica/engine/_learn.c", *sources],
+            sources=[
+                "host_tools/mica/engine/_engine.c",
+                *(f"host_tools/mica/engine/{name}.c" for name in ("_kernels", "_learn")),
+                *sources,
+            ],
             depends=[str(path.relative_to(ROOT)) for path in (ROOT / "usermod_c").rglob("*.h")],
-            include_dirs=["usermod_c/include", "usermod_c/kernels", "usermod_c/kernels/isa/vector"],
+            include_dirs=["usermod_c/include", "usermod_c/kernels", "usermod_c/kernels/isa/x86"],
             extra_compile_args=["-O2", "-ftree-vectorize", "-std=c99", "-Werror=implicit-function-declaration", *SMALL],
             extra_link_args=["-Wl,-s,--gc-sections"] if sys.platform == "linux" else [],
             define_macros=[("Py_LIMITED_API", "0x030B0000")],

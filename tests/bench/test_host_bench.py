@@ -14,4 +14,4 @@ def test_ratio(monkeypatch: pytest.MonkeyPatch) -> None:
     row = host_bench.ratio(folder / "digits.onnx", folder / "digits_calib.npz")
     assert set(row) == {"engine", "onnxruntime", "ratio"} and min(row.values()) > 0
     assert row["ratio"] == pytest.approx(row["engine"] / row["onnxruntime"])
-    assert "vector kernels" in engine.NAME
+    assert engine.NAME.endswith(("vector kernels)", "avx2 kernels)", "avx512vnni kernels)"))

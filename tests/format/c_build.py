@@ -51,7 +51,7 @@ class Build:
 # This computer's own, as `mica` runs it. Boards have 32 bits; those without kernels of their own run c32, whose scratch and inner
 # loops are others.
 BUILDS = (
-    Build("vector", isa="vector"),
+    Build("x86", isa="x86"),
     *((Build("ref 32 bit", ("-m32",)), Build("c32 32 bit", ("-m32",), "c32")) if HAS_32_BIT else (Build("ref"),)),
 )
 INCLUDE = Build("ref").include

@@ -100,7 +100,7 @@ def with_reference_kernels(tmp_path_factory: pytest.TempPathFactory) -> ModuleTy
 
 
 def test_reference_kernels_equal_oracle(with_reference_kernels: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert (engine._engine.isa(), with_reference_kernels.isa()) == ("vector", "ref")
+    assert engine._engine.isa() in ("vector", "avx2", "avx512vnni") and with_reference_kernels.isa() == "ref"
     monkeypatch.setattr(engine, "_engine", with_reference_kernels)
     for c in CASES:
         with _told(c):

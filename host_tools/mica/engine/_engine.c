@@ -10,8 +10,14 @@
 #include "mica_kernels.h"
 #include "picture.h"
 
+// What the kernels of this computer make use of; a file names what a board has.
+#define SCRATCH (128u << 10)
+
 static PyObject *engine_error;
 PyObject *mica_engine_learn(PyObject *module, PyObject *args);  // _learn.c
+PyObject *mica_engine_isa(PyObject *module, PyObject *args);    // _kernels.c
+PyObject *mica_engine_kernel_name(PyObject *module, PyObject *args);
+PyObject *mica_engine_scratch_min(PyObject *module, PyObject *args);
 
 static void *raise_error(const mica_error_t *err, const void *base, size_t len) {
     char text[300];
@@ -53,7 +59,7 @@ static void feed(void *context, uint32_t begin, uint32_t end, void *rows) {
 static PyObject *model_new(PyTypeObject *type, PyObject *args, PyObject *kwargs) {
     static char *names[] = { "data", "scratch_bytes", NULL };
     Py_buffer data;
-    Py_ssize_t scratch_bytes = -1;  // less than the file's scratch_want, for tests; -1: all of it
+    Py_ssize_t scratch_bytes = -1;  // less than the file's scratch_want, for tests; -1: all of it, and SCRATCH at least
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "y*|n", names, &data, &scratch_bytes)) {
         return NULL;
     }
@@ -73,7 +79,7 @@ static PyObject *model_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
         raise_error(&err, base, (size_t)data.len);
         goto done;
     }
-    size_t scratch = scratch_bytes < 0 ? info.scratch_want : (size_t)scratch_bytes;
+    size_t scratch = scratch_bytes >= 0 ? (size_t)scratch_bytes : info.scratch_want > SCRATCH ? info.scratch_want : SCRATCH;
     size_t arena_bytes = aligned(info.arena_bytes + scratch), state_bytes = aligned(info.state_bytes);
     if ((self = (model_t *)PyType_GenericAlloc(type, 0)) == NULL) {
         goto done;
@@ -400,27 +406,6 @@ static PyType_Spec model_spec = {
 
 // ---- module
 
-static PyObject *engine_isa(PyObject *module, PyObject *unused) {
-    (void)module;
-    (void)unused;
-    return PyUnicode_FromString(mica_isa());
-}
-
-static PyObject *engine_kernel_name(PyObject *module, PyObject *args) {
-    (void)module;
-    unsigned id;
-    return PyArg_ParseTuple(args, "I", &id) ? Py_BuildValue("z", mica_kernel_name(id)) : NULL;
-}
-
-static PyObject *engine_scratch_min(PyObject *module, PyObject *args) {
-    (void)module;
-    unsigned kernel, out_channels, reduction;
-    if (!PyArg_ParseTuple(args, "III", &kernel, &out_channels, &reduction)) {
-        return NULL;
-    }
-    return PyLong_FromUnsignedLong(mica_scratch_min(kernel, out_channels, reduction));
-}
-
 // (token, next state); see mica_sample().
 static PyObject *engine_sample(PyObject *module, PyObject *args) {
     (void)module;
@@ -470,11 +455,11 @@ static PyObject *engine_see(PyObject *module, PyObject *args) {
 }
 
 static PyMethodDef module_methods[] = {
-    { "isa", engine_isa, METH_NOARGS, NULL },
-    { "kernel_name", engine_kernel_name, METH_VARARGS, NULL },
+    { "isa", mica_engine_isa, METH_VARARGS, NULL },
+    { "kernel_name", mica_engine_kernel_name, METH_VARARGS, NULL },
     { "learn", mica_engine_learn, METH_VARARGS, NULL },
     { "sample", engine_sample, METH_VARARGS, NULL },
-    { "scratch_min", engine_scratch_min, METH_VARARGS, NULL },
+    { "scratch_min", mica_engine_scratch_min, METH_VARARGS, NULL },
     { "see", engine_see, METH_VARARGS, NULL },
     { NULL, NULL, 0, NULL },
 };

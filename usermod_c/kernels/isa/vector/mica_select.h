@@ -1,4 +1,4 @@
-// A computer with vectors, compiled at -O3: the engine of `mica` itself.
+// A computer with vectors: the engine in browsers, and of `mica` itself where x86 does not stand before it.
 #ifndef MICA_SELECT_VECTOR_H
 #define MICA_SELECT_VECTOR_H
 
