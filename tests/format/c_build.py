@@ -141,7 +141,7 @@ def link(program: Path, build: Build, objects: Iterable[str], *flags: str) -> Pa
 @functools.cache
 def whole_engine() -> ctypes.CDLL:
     """This computer's engine with all its functions: the module that `mica` imports shows Python's entry alone."""
-    build = Build("vector", isa="vector")
+    build = BUILDS[0]
     with tempfile.TemporaryDirectory() as folder:
         library = Path(folder) / "engine.so"
         link(library, build, objects(build, build.sources, "-fPIC"), "-shared")
