@@ -2,7 +2,7 @@
 
     python run.py LIBRARY FLASH PORT <- TCP: the board's USB serial port; stdin and stdout as the RP2040's (virtual_pico.py)
 
-What runs is in boards/common/rp2350.
+The emulator itself is boards/common/rp2350.
 """
 
 import hashlib

@@ -39,7 +39,7 @@ export function push(board, name, bytes, progress = () => {}) {
   });
 }
 
-// What the board says in lines `mica:kind fields`: fields of each line by kind.
+// The board answers in lines `mica:kind fields`: returns the fields of each line by kind.
 function lines(printed, kind = null) {
   const said = new Map();
   for (const [, word, rest] of printed.matchAll(/^mica:(\w+) ?(.*?)\r?$/gm)) said.set(word, [...(said.get(word) ?? []), rest.split(' ')]);
@@ -130,7 +130,7 @@ function imageCrc(image, copies) {
   return crc32(image.subarray(at), crc);
 }
 
-// To the file system: under a temporary name until it has passed its trial. What is there of an earlier try is not sent again.
+// To the file system: under a temporary name until it has passed its trial. Parts that an earlier try has sent are kept.
 async function asFile({ run, ask, progress }, name, bytes) {
   const coded = hex(encoder.encode(name));
   const [[there, crc]] = await ask(`part(${coded})`, 'part');
