@@ -354,18 +354,25 @@ def test_types(built: Path, tmp_path: Path) -> None:
 
 
 def test_time_beside_native(built: Path, tmp_path: Path) -> None:
-    """Of CPU time, the fastest of many short measurements; the bound is wide, since other work on the machine disturbs them."""
+    """Of CPU time, the fastest of many short measurements; the bound is wide, since other work on the machine disturbs them.
+
+    The native engine has its loops of 128 bits: WebAssembly has no wider vectors.
+    """
     net = ROOT.parent / "shared" / "models" / "kws" / "model_qdq.onnx"
     if not net.is_file():
         pytest.skip("the folder ../shared/models is missing")
     data = packed(tmp_path, net)
     found = in_node(tmp_path, built, "mica.wasm", [{"file": text(data)}], "--time")
     model, native = NativeModel(data), math.inf
-    for _ in range(60):
-        begun = time.process_time()
-        for _ in range(20):
-            model.run()
-        native = min(native, 50 * (time.process_time() - begun))
+    engine._engine.isa(0)
+    try:
+        for _ in range(60):
+            begun = time.process_time()
+            for _ in range(20):
+                model.run()
+            native = min(native, 50 * (time.process_time() - begun))
+    finally:
+        engine._engine.isa(9)  # all that the processor has
     ratio = found["milliseconds"] / native
     print(f"kws: {found['milliseconds']:.3f} ms, native {native:.3f} ms, {ratio:.2f} times")
     assert ratio <= MOST_TIMES
