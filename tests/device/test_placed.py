@@ -9,7 +9,7 @@ import pytest
 
 from mica import demo
 from mica.cli.main import main
-from mica.format import codec
+from mica.format import codec, schema
 from mica.images import romfs
 from mica.link.board import Link
 from mica.run.host import HostRunner
@@ -34,6 +34,11 @@ def test_without_golden(digits: bytes) -> None:
     assert bare.golden == [] and bare.metadata == model.metadata and bare.data == model.data
     assert [s.name for s in bare.steps] == [s.name for s in model.steps]
     assert codec.without_golden(lean) == lean == codec.without_golden(digits + b"a signature")
+    table = bytearray(digits)
+    table[schema.record_bytes(schema.HEADER) - 1] ^= 0x80
+    for damaged in (digits[:-1], digits[:7], bytes(table)):
+        with pytest.raises(codec.FormatError):
+            codec.without_golden(damaged)
     vector = model.golden[0]
     with HostRunner(lean) as runner:
         assert np.array_equal(runner.run([vector.inputs])[0][0], np.reshape(vector.outputs[0], (1, 10)))

@@ -42,7 +42,7 @@ def encode(model: ModelFile) -> bytes:
 
 def without_golden(data: bytes) -> bytes:
     """Bytes of a file without its golden vectors, which are its last sections. Raises FormatError."""
-    header = unpack_record(schema.HEADER, data, 0)
+    header = _whole(data)[1]
     _sections(data, header)
     at, size = header["header_bytes"], header["section_bytes"]
     rows = [data[at + i * size : at + (i + 1) * size] for i in range(header["n_sections"])]
@@ -107,7 +107,13 @@ def _sections(data: bytes, header: dict[str, Any]) -> dict[str, _Section]:
 
 def decode(data: bytes) -> ModelFile:
     """A ModelFile from bytes. Raises FormatError, and nothing else, where they break a rule."""
-    data = bytes(data)
+    data, header = _whole(bytes(data))
+    sections = _sections(data, header)
+    return _Reader(data, header, sections).model()
+
+
+def _whole(data: bytes) -> tuple[bytes, dict[str, Any]]:
+    """A file without bytes behind its end, and its header. Raises FormatError for a file that is cut or damaged."""
     known = schema.record_bytes(schema.HEADER)
     if data[:4] != schema.MAGIC:
         _bad(f"byte 0: found {data[:4]!r}, expected {schema.MAGIC!r}", "this is not a .mica file")
@@ -135,8 +141,7 @@ def decode(data: bytes) -> ModelFile:
             _bad(f"byte {field_offset(schema.HEADER, name)}: {name} is {h[name]}; the limit is {schema.MAX_BYTES}")
     if h["arena_bytes"] % schema.ALIGN:
         _bad(f"the arena of {h['arena_bytes']} bytes is no multiple of {schema.ALIGN}")
-    sections = _sections(data, h)
-    return _Reader(data, h, sections).model()
+    return data, h
 
 
 def _padded(size: int) -> int:
