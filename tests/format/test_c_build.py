@@ -38,7 +38,7 @@ TARGETS = {
     ),
 }
 # With `scripts/test --all` alone: firmwares of each run are compiled for such cores, with fewer warnings.
-NIGHTLY = ("gcc -Os", "gcc 32 bit", "Cortex-M3 -O2", "Xtensa lx106 -O2")
+NIGHTLY = ("gcc -Os", "gcc 32 bit", "Cortex-M3 -O2", "RV32IMC -Os", "Xtensa lx106 -O2")
 # scripts/setup installs the others.
 OPTIONAL = ("clang -O2",) if c_build.HAS_32_BIT else ("gcc 32 bit", "clang -O2")
 

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 import zoo
 from nets import MODELS, Net
+from targets import nightly
 
 from mica.compile import compile_file
 from mica.importer import import_onnx
@@ -29,6 +30,7 @@ def activation_bytes(g: Graph) -> int:
     return sum(g.value(name).size for name in (*g.inputs, *(o for n in g.nodes for o in n.outputs if o)))
 
 
+@nightly
 def test_arena_of_whole_networks(tmp_path: Path) -> None:
     if not MODELS.is_dir():
         pytest.skip(f"{MODELS} is missing: the reference models are not part of the repository")
