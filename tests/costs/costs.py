@@ -39,7 +39,7 @@ import layers  # noqa: E402
 from bare_metal import CORES, Core, Job  # noqa: E402
 from fitting import algorithms, fit_all, samples  # noqa: E402
 from layer_sweeps import BOARD, coded, swept_layers, takes, windowed  # noqa: E402
-from network_sweeps import classic, compiled_nets  # noqa: E402
+from network_sweeps import MODELS, classic, compiled_nets  # noqa: E402
 from reference_models import whole_models  # noqa: E402
 from step_sweeps import axis_windows, decoder, norms, places, sounds, wide_steps  # noqa: E402
 
@@ -113,9 +113,12 @@ print(free, gc.mem_free())
 
 def board_facts(board: BoardSpec, core: Core) -> dict[str, Any]:
     """Facts of a board, measured on its emulator, as `Table.board` returns them."""
-    jobs = {job.name: job for job in corpus() if job.name in ON_BOARDS}
-    calls, overheads, heaps, frees = [], [], [], []
-    for job in jobs.values():
+    calls, overheads, heaps, frees, cycles = [], [], [], [], []
+    for name in ON_BOARDS:
+        model = compile_file(MODELS / "exports" / f"{name}.onnx", plain=True).model
+        rng = np.random.default_rng(zlib.crc32(name.encode()))
+        inputs = [bare_metal.random_input(model.tensors[i], rng) for i in model.inputs]
+        job = Job(name, bare_metal.for_board(model, BOARD), inputs)
         model = codec.decode(job.data)
         with open_board(board.target, rom_files={"model.mica": job.data}) as running:
             before, after = (int(word) for word in running.exec(HEAP).split())
@@ -125,8 +128,10 @@ def board_facts(board: BoardSpec, core: Core) -> dict[str, Any]:
             times = runner.bench(job.inputs, 1)
         job.scratch = board.arena - (model.arena_bytes or 0) if static else model.scratch_want
         bare = bare_metal.run(core, bare_metal.build(core), [job])[0].counts
-        calls += [a - b for a, b in zip(times.steps, bare, strict=True)]
-        overheads.append((len(bare), times.total - sum(times.steps)))
+        *steps, total = times.instructions or [*times.steps, times.total]
+        calls += [a - b for a, b in zip(steps, bare, strict=True)]
+        overheads.append((len(bare), total - sum(steps)))
+        cycles += [times.total / total] if times.instructions else []
         heaps.append((len(bare), before - after - (0 if static else want)))
         frees.append(before)
     layer, run = np.polyfit(*np.array(overheads, float).T, 1)
@@ -143,7 +148,7 @@ def board_facts(board: BoardSpec, core: Core) -> dict[str, Any]:
         "layer": round(float(layer), 1),
         "heap_fixed": round(float(fixed)),
         "heap_step": round(float(step), 1),
-    }
+    } | ({"cycles": round(float(np.median(cycles)), 3)} if cycles else {})
 
 
 def unseen(folder: Path) -> Iterator[Job]:

@@ -26,8 +26,8 @@ while chip.stopped is None:
 count = struct.unpack_from("<I", chip.ram, 0x1000)[0]
 print(chip.stopped)
 print(*struct.unpack_from(f"<{count}I", chip.ram, 0x1004))
-by_block = sum(int((m.blocks["count"].astype("i8") * m.blocks["instructions"]).sum()) for m in chip.memories)
-print(chip.first.state.instructions, chip.first.state.cycles, by_block)
+by_block = (int(sum(m.blocks[what].sum() for m in chip.memories)) for what in ("instructions", "cycles"))
+print(chip.first.state.instructions, chip.first.state.cycles, *by_block)
 """
 
 
@@ -83,9 +83,10 @@ def test_counts(tmp_path: Path) -> None:
     for turns in (100, 250):
         code = f'__asm volatile ("movs r0, #{turns}\\n mov r2, sp\\n movs r3, #1\\n {loop}" : : : "r0", "r1", "r2", "r3", "memory");'
         counts.append([int(n) for n in run(with_code(code, tmp_path), tmp_path)[2].split()])
-    (few, few_cycles, few_by_block), (many, many_cycles, many_by_block) = counts
-    assert many - few == 150 * 7 and (few, many) == (few_by_block, many_by_block)
+    (few, few_cycles, *few_by_block), (many, many_cycles, *many_by_block) = counts
+    assert many - few == 150 * 7 and (few, many) == (few_by_block[0], many_by_block[0])
     assert many_cycles - few_cycles == 150 * (2 + 1 + 1 + 1 + 12 + 1 + 1 + 2)  # a branch taken costs 2 more
+    assert many_by_block[1] - few_by_block[1] == many_cycles - few_cycles
 
 
 def test_without_unicorn(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,6 +9,8 @@ import pytest
 from helpers import mica, pack, reference_model
 
 from mica.boards import load_board
+from mica.cli.bench import function_table
+from mica.cli.bench import report as layer_table
 from mica.cli.verify import report, verify
 from mica.data.calibration import decode, read_arrays
 from mica.run.board import BoardRunner
@@ -37,6 +39,31 @@ def test_bench(digits: Path, target: str, unit: str) -> None:
         most = max(r["layers"], key=lambda layer: layer["macs"])
         assert most["cost"] > most["macs"]
         assert r["total"] > sum(layer["macs"] for layer in r["layers"])
+
+
+def test_counts_of_a_pico_2(digits: Path) -> None:
+    """Instructions by layer and by function make up the same run; cycles are said to be an estimate."""
+    result = mica("bench", digits, "--on", "RPI_PICO2@emu", "--runs", 1, "--functions", "--json")
+    assert result.code == 0, result.err
+    r = result.json
+    assert r["unit"] == "cycles" and r["estimate"] is True
+    assert all(0 < layer["instructions"] < layer["cost"] for layer in r["layers"])
+    layers = sum(layer["instructions"] for layer in r["layers"])
+    assert layers < r["instructions"] < 1.1 * layers
+    assert sum(f["instructions"] for f in r["functions"]) == pytest.approx(r["instructions"], rel=0.05)
+    # An instruction multiplies twice; three convolutions and the dense layer go through these two.
+    cost = {f["name"]: f["instructions"] for f in r["functions"]}
+    macs = sum(layer["macs"] for layer in r["layers"] if not layer["kernel"].startswith("depthwise"))
+    assert macs / 2 < cost["mica_dsp_gemm"] + cost["mica_dsp_dense"] < 2 * macs
+    assert sum(f["share"] for f in r["functions"]) == pytest.approx(1)
+    text = function_table(r["functions"])
+    assert f"{cost['mica_dsp_gemm']:,}" in text.splitlines()[2] and "mica_dsp_gemm" in text
+    assert "cycles (estimate) on RPI_PICO2@emu: " in layer_table(r)
+
+
+def test_only_a_pico_2_counts_by_function(digits: Path) -> None:
+    result = mica("bench", digits, "--on", "host", "--functions")
+    assert result.code == 1 and "host does not count by function; RPI_PICO2@emu does" in result.err
 
 
 def test_cycles_repeat(digits: Path) -> None:

@@ -110,19 +110,27 @@ def boards(s: Settings, found: Found) -> None:
         seed += 1
 
 
+TWO_CORES = {"RPI_PICO@emu": "two cores of a virtual Pico", "RPI_PICO2@emu": "two cores of a virtual Pico 2"}
+
+
 def cores(s: Settings, found: Found) -> None:
-    """Two cores of a virtual Pico: sessions of runs between timers, threads, files, Ctrl-C and soft resets."""
-    title, seed = "two cores of a virtual Pico", s.seed
-    with troubling.board_with_digits() as board:
-        end = time.monotonic() + s.seconds  # the firmware may have to be built
-        while time.monotonic() < end:
-            try:
-                found.add(title, {"sessions": 1} | troubling.cores(board, seed, 100) | {"crashes": 0})
-            except AssertionError as e:
-                found.add(title, {"crashes": 1})
-                found.problems.append(str(e))
-                return
-            seed += 1
+    """Two cores of a virtual Pico and of a Pico 2: sessions of runs between timers, threads, files, Ctrl-C and soft resets."""
+
+    def of(target: str) -> None:
+        title, seed = TWO_CORES[target], s.seed
+        with troubling.board_with_digits(target) as board:
+            end = time.monotonic() + s.seconds  # the firmware may have to be built
+            while time.monotonic() < end:
+                try:
+                    found.add(title, {"sessions": 1} | troubling.cores(board, seed, 100) | {"crashes": 0})
+                except AssertionError as e:
+                    found.add(title, {"crashes": 1})
+                    found.problems.append(str(e))
+                    return
+                seed += 1
+
+    with ThreadPoolExecutor(len(TWO_CORES)) as pool:
+        list(pool.map(of, TWO_CORES))
 
 
 def memory(s: Settings, found: Found) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import sys
 from collections.abc import Iterator
@@ -78,6 +79,29 @@ def test_boards_that_break(monkeypatch: pytest.MonkeyPatch) -> None:
     found = Found()
     soak_parts.boards(Settings(5, 1, 1, ("UNIX",)), found)
     assert found.problems == ["UNIX went away"] and found.figures == {"UNIX": {"crashes": 1}}
+
+
+def test_both_chips_are_troubled(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sessions on a Pico and a Pico 2; where one goes wrong, the other goes on."""
+    clock = itertools.count()
+
+    @contextmanager
+    def board(target: str) -> Iterator[str]:
+        yield target
+
+    def session(target: str, seed: int, runs: int) -> dict[str, int]:
+        if target == "RPI_PICO@emu":
+            raise AssertionError(f"{target} went away")
+        return {"runs on two cores": runs}
+
+    monkeypatch.setattr(soak_parts.time, "monotonic", lambda: next(clock))
+    monkeypatch.setattr(soak_parts.troubling, "board_with_digits", board)
+    monkeypatch.setattr(soak_parts.troubling, "cores", session)
+    found = Found()
+    soak_parts.cores(Settings(20, 1, 1, ()), found)
+    first, second = (found.figures[title] for title in soak_parts.TWO_CORES.values())
+    assert first == {"crashes": 1} and found.problems == ["RPI_PICO@emu went away"]
+    assert second["crashes"] == 0 and second["runs on two cores"] == 100 * second["sessions"] > 100
 
 
 def test_memory_is_tried_however_long_its_firmware_takes(monkeypatch: pytest.MonkeyPatch) -> None:

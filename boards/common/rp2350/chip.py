@@ -11,6 +11,7 @@ import traceback
 from collections.abc import Callable
 from typing import NoReturn
 
+import numpy as np
 import rom
 from blocks import Block, Clocks, Pll, Powman, Timer, Watchdog, plain_blocks
 from clock import Clock
@@ -30,6 +31,8 @@ PROC1 = 1 << 24  # of the power-on state machine
 # What the board itself reads, where a real Pico 2 has nothing: cycles of core 0 since power-on, and of core 1, and instructions
 # of core 0. Reading a low word keeps the high one. A word of "mica" tells that it is there.
 COUNTERS, MAGIC = 0x4FF00000, 0x6163696D
+COSTS_OF_BLOCKS = 0x20  # a register there: a write keeps what each block of code has cost, of both cores, since the write before
+SPENT = np.dtype([("address", "<u4"), ("instructions", "<u8"), ("cycles", "<u8")])
 PLACES = ((0x40000000, 0x200000), (0x50000000, 0x100000), (0x50110000, 0x600000), (COUNTERS, 0x1000), (0xD0000000, 0x40000))
 
 
@@ -49,6 +52,11 @@ class Counters(Block):
             return None
         self.high = found[o] >> 32 if o else self.high
         return found[o] & 0xFFFFFFFF
+
+    def write(self, o: int, value: int) -> bool:
+        if o == COSTS_OF_BLOCKS:
+            self.chip.spent = np.concatenate([memory.spent(SPENT) for memory in self.chip.memories])
+        return o == COSTS_OF_BLOCKS
 
 
 class PowerStates(Block):
@@ -94,6 +102,7 @@ class Chip:
         self.rom_image = ctypes.create_string_buffer(rom.image(), rom.SIZE)
         self.rom = rom.Rom(self, flash)
         self.stopped: Stopped | None = None
+        self.spent = np.zeros(0, SPENT)
         self.cycles_before = 0  # of the chips before the last reset
         self.watchdog: Watchdog | None = None
         self.cores: list[Core | None] = []

@@ -18,9 +18,11 @@ typedef struct {
     int numbers[REGISTERS];
 } unicorn_t;
 
-// A block of code that ran. `sum` tells that RAM has other code there since.
+// A block of code that ran: what it has cost since it was last asked for, and what each time costs. `sum` tells that RAM has
+// other code there since.
 typedef struct {
-    uint32_t count, sum;
+    uint64_t all_instructions, all_cycles;
+    uint32_t sum;
     uint16_t size, instructions, cycles;
     uint8_t taken, events;
 } block_t;
@@ -42,7 +44,7 @@ typedef struct core {
     uint32_t masked; // an interrupt waits for the masks below to change
     uint32_t masks[3];
     uint32_t next; // address behind the block that ran last
-    uint32_t taken; // what it costs to go on elsewhere
+    block_t *last; // that block; NULL in the boot ROM
     uint32_t error;
     uint32_t address; // that an access found nothing at
 } core_t;
@@ -92,9 +94,11 @@ void mica_block(void *uc, uint64_t address, uint32_t size, core_t *c) {
         c->unicorn->stop(uc); // before the block is executed
         return;
     }
-    if ((uint32_t)address != c->next) {
-        c->cycles += c->taken;
+    if (c->last != NULL && (uint32_t)address != c->next) {
+        c->cycles += c->last->taken;
+        c->last->all_cycles += c->last->taken;
     }
+    c->last = NULL;
     c->next = (uint32_t)address + size;
     for (const memory_t *m = c->memories; m->bytes != NULL; m++) {
         uint32_t at = (uint32_t)address - m->base;
@@ -107,10 +111,11 @@ void mica_block(void *uc, uint64_t address, uint32_t size, core_t *c) {
             decode(m->bytes + at, size, b);
             b->sum = sum;
         }
-        b->count++;
         c->instructions += b->instructions;
         c->cycles += b->cycles;
-        c->taken = b->taken;
+        b->all_instructions += b->instructions;
+        b->all_cycles += b->cycles;
+        c->last = b;
         if (b->events) {
             c->event = 1;
             if (c->other != NULL) {

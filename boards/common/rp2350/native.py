@@ -12,9 +12,7 @@ from unicorn import arm_const
 from unicorn.unicorn_py3 import unicorn as binding
 
 GOES_ON, SLEEPS_FOR_EVENT, INVALID, EXCEPTION = range(4)  # why a turn has ended; hooks.c has them too
-BLOCK = np.dtype(
-    [("count", "<u4"), ("sum", "<u4"), ("size", "<u2"), ("instructions", "<u2"), ("cycles", "<u2"), ("taken", "u1"), ("events", "u1")]
-)
+BLOCK = np.dtype([("instructions", "<u8"), ("cycles", "<u8"), ("sum", "<u4"), ("size", "<u2"), ("each", "V10")])
 PRIMASK, BASEPRI, FAULTMASK = (arm_const.UC_ARM_REG_PRIMASK, arm_const.UC_ARM_REG_BASEPRI, arm_const.UC_ARM_REG_FAULTMASK)
 
 Read = Callable[[int, int], int]  # address, bytes
@@ -68,7 +66,7 @@ class State(ctypes.Structure):
         ("masked", ctypes.c_uint32),
         ("masks", ctypes.c_uint32 * 3),
         ("next", ctypes.c_uint32),
-        ("taken", ctypes.c_uint32),
+        ("last", ctypes.c_void_p),
         ("error", ctypes.c_uint32),
         ("address", ctypes.c_uint32),
     )
@@ -99,6 +97,16 @@ class Memory:
     def read(self, address: int, size: int) -> bytes:
         at = address - self.bases[0]
         return self.data[at : at + size]
+
+    def spent(self, kind: np.dtype) -> np.ndarray:
+        """What each block has cost since the last call, where it has run."""
+        at = np.flatnonzero(self.blocks["instructions"])
+        found = np.zeros(len(at), kind)
+        found["address"] = self.bases[0] + 2 * at
+        for name in ("instructions", "cycles"):
+            found[name] = self.blocks[name][at]
+            self.blocks[name][at] = 0
+        return found
 
 
 class Native:

@@ -4,7 +4,8 @@ Its USB serial port is at 127.0.0.1:PORT (0: any that is free), for one program 
 those of the RP2040's run.mjs: `port 4711` first, `idle` when the board waits for input, `reset`, or why it has ended. Asked for
 
     cycles        -> cycles <executed since power-on> <nanoseconds of the board's time> <CPU seconds of ours spent executing>
-    blocks FILE   -> blocks <how many>; FILE gets each block of code that ran since the last such question (numpy, BLOCKS)
+    blocks FILE   -> blocks <how many>; FILE gets the costs of blocks of code (numpy, chip.SPENT) between the last two times that
+                     the board wrote to chip.py's COSTS_OF_BLOCKS
 
 It ends when stdin does, so nothing is left behind by whoever has started it.
 """
@@ -25,7 +26,6 @@ SLICE = 300_000  # cycles between two looks at the outside world
 HELD = 64 * 1024  # bytes that wait in one direction, before the other side has to
 NAP = 1e6  # nanoseconds of sleep that are worth a real one
 LATE = 0.25  # seconds in which the last program may still be going
-BLOCKS = np.dtype([("address", "<u4"), ("count", "<u4"), ("size", "<u2"), ("instructions", "<u2"), ("cycles", "<u2")])
 
 
 def say(line: str) -> None:
@@ -188,25 +188,10 @@ class Runner:
                 chip = self.chip
                 say(f"cycles {chip.cycles} {round(chip.clock.nanos)} {self.busy:.6f}")
             elif words[0] == "blocks" and len(words) == 2:
-                say(f"blocks {self.write_blocks(words[1])}")
+                np.save(words[1], self.chip.spent)
+                say(f"blocks {len(self.chip.spent)}")
             else:
                 say(f"error unknown question {line.decode(errors='replace')}")
-
-    def write_blocks(self, path: str) -> int:
-        """The blocks of code that ran since the last call, of both cores."""
-        parts = []
-        for memory in self.chip.memories:
-            at = np.flatnonzero(memory.blocks["count"])
-            found = np.zeros(len(at), BLOCKS)
-            found["address"] = memory.bases[0] + 2 * at
-            for name in ("count", "size", "instructions", "cycles"):
-                found[name] = memory.blocks[name][at]
-            memory.blocks["count"][at] = 0
-            parts.append(found)
-        blocks = np.concatenate(parts)
-        with open(path, "wb") as file:
-            np.save(file, blocks)
-        return len(blocks)
 
 
 if __name__ == "__main__":

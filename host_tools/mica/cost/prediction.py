@@ -172,6 +172,7 @@ def _time(p: Prediction, model: ModelFile, board: BoardSpec, table: Table, scrat
     if core:
         _add_calls(costs, model, core, table, scratch)
     facts = table.board(board)
+    each = facts["cycles"] or 1.0
     for i, (step, cost) in enumerate(zip(model.steps, costs, strict=True)):
         p.layers.append(
             {
@@ -179,7 +180,7 @@ def _time(p: Prediction, model: ModelFile, board: BoardSpec, table: Table, scrat
                 "name": step.name,
                 "kernel": step.kernel,
                 "macs": step.macs,
-                "cost": round(cost.cost + facts["call"]) if cost else None,
+                "cost": round((cost.cost + facts["call"]) * each) if cost else None,
                 "error": cost.error if cost else None,
             }
         )
@@ -191,14 +192,16 @@ def _time(p: Prediction, model: ModelFile, board: BoardSpec, table: Table, scrat
     if strange:
         p.notes.append(f"time: without {', '.join(strange)}, which were never measured on this core")
     n = len(model.steps)
-    overhead = facts["run"] + facts["layer"] * n
-    steps = sum(c.cost for c in known) + facts["call"] * n
-    total = steps + overhead
+    overhead = (facts["run"] + facts["layer"] * n) * each
+    steps = sum(c.cost for c in known)
+    total = (steps + facts["call"] * n) * each + overhead
+    if facts["cycles"]:
+        p.notes.append(f"time: an instruction is taken for {each:.2f} cycles, the average of networks in the emulator")
     p.time = {
-        "unit": table.unit(core),
+        "unit": "cycles" if facts["cycles"] else table.unit(core),
         "total": round(total),
         "overhead": round(overhead),
-        "error": round(sum(c.cost * c.error for c in known) / total, 3) if total else 0.0,
+        "error": round(sum(c.cost * c.error for c in known) * each / total, 3) if total else 0.0,
         "complete": not strange,
         "clock": board.clock or None,
         "milliseconds": 1000 * total / board.clock if board.clock else None,

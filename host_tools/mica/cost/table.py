@@ -22,7 +22,8 @@ PATH = Path(__file__).with_name("table.json")
 
 # Of a board, in units of its core: "call" a step's call from Python, "run" and "layer" what a run adds outside of its steps, once and
 # for each of them; in bytes of heap: "heap_fixed" the runtime and a model's object, "heap_step" tables and callable of a step.
-BOARD_FACTS = ("call", "run", "layer", "heap_fixed", "heap_step")
+# "cycles": of an instruction on average, where the core's unit is instructions and the board's emulator estimates cycles.
+BOARD_FACTS = ("call", "run", "layer", "heap_fixed", "heap_step", "cycles")
 
 GUESS = 4.0  # cycles for a multiplication, or a byte that is read or written, where nothing was measured
 
@@ -71,12 +72,13 @@ class Table:
         """
         boards = self.content["boards"]
         core = self.core_of(board)
-        near: dict[str, float] = next((facts for facts in boards.values() if facts["core"] == core), {})
-        any_: dict[str, float] = next(iter(boards.values()), {})
+        near: dict[str, Any] = next((facts for facts in boards.values() if facts["core"] == core), {})
+        any_: dict[str, Any] = next(iter(boards.values()), {})
         facts = boards.get(board.name) or {
             name: (any_ if name.startswith("heap") else near).get(name, 0) for name in BOARD_FACTS
         }
-        return {name: float(facts[name]) for name in BOARD_FACTS}
+        found = {name: float(facts.get(name, 0)) for name in BOARD_FACTS}
+        return found if near.get("port") == board.port.name else found | {"cycles": 0.0}
 
     def heap(self, board: BoardSpec) -> tuple[int | None, bool]:
         """Bytes of heap that are free at the prompt, and whether they were measured on this board.
@@ -88,7 +90,7 @@ class Table:
             return max(0, board.heap), False
         if board.name in boards:
             return int(boards[board.name]["free_heap"]), True
-        for facts in boards.values():
+        for facts in sorted(boards.values(), key=lambda facts: facts["core"] != self.core_of(board)):
             if board.port.heap_is_rest and facts["port"] == board.port.name:
                 kept = facts["ram"] - facts["arena"] - facts["free_heap"]
                 return max(0, board.ram - board.arena - kept), False

@@ -13,6 +13,7 @@ import sys
 import sysconfig
 from pathlib import Path
 
+from mica.boards import BoardSpec
 from mica.errors import MicaError
 from mica.resources import data_dir
 from mica.toolchain.cache import Progress, cache_dir, locked, quiet
@@ -20,6 +21,11 @@ from mica.toolchain.process import need_program, run_logged
 
 MACHINE = "rp2350"  # as board.toml calls it
 _FLAGS = ("-O2", "-std=c99", "-Wall", "-Wextra", "-fPIC", "-shared")
+
+
+def runs(board: BoardSpec | None) -> bool:
+    """True for a board that this emulates."""
+    return board is not None and board.emulator is not None and board.emulator.machine == MACHINE
 
 
 def install(progress: Progress = quiet) -> Path:

@@ -18,6 +18,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import IO, NamedTuple
 
+import numpy as np
+
 from mica.boards import BoardSpec
 from mica.errors import MicaError
 from mica.images import uf2
@@ -41,6 +43,8 @@ _BOOTROM_FLAGS = [
 
 # Where the board itself reads its cycle counter, as MicroPython: a list [low word, high word]. See machine.mjs.
 CYCLES_ON_BOARD = 0x4FF00000
+INSTRUCTIONS_ON_BOARD = CYCLES_ON_BOARD + 0x14  # a Pico 2's: low word, high word
+BLOCKS_ON_BOARD = CYCLES_ON_BOARD + 0x20  # see VirtualPico.blocks()
 
 
 class Cycles(NamedTuple):
@@ -192,7 +196,8 @@ class VirtualPico(Emulator):
         self._notes: list[str] = []
         if image is not None and not image.is_file():
             raise MicaError(f"{image} is not there", todo=f"expected a file to run on {self.name}")
-        self._on_rp2350 = board.emulator is not None and board.emulator.machine == rp2350.MACHINE
+        self.elf = image.with_suffix(".elf") if image else Path()  # beside an image that mica has built
+        self._on_rp2350 = rp2350.runs(board)
         made = rp2350.install(progress) if self._on_rp2350 else install(progress)
         # Once the emulator has it open, a file that is not kept needs no name.
         with contextlib.ExitStack() as stack:
@@ -240,14 +245,25 @@ class VirtualPico(Emulator):
 
     def cycles(self) -> Cycles:
         """Ask for the cycle counter."""
+        executed, nanos, busy = self._ask("cycles")
+        return Cycles(int(executed), int(nanos) / 1e9, float(busy))
+
+    def blocks(self) -> np.ndarray:
+        """Address, instructions and cycles of each block of code that a Pico 2 ran between its last two writes to BLOCKS_ON_BOARD."""
+        with tempfile.TemporaryDirectory(prefix="mica-") as folder:
+            self._ask(f"blocks {folder}/blocks.npy")
+            found: np.ndarray = np.load(f"{folder}/blocks.npy")
+        return found
+
+    def _ask(self, question: str) -> list[str]:
+        """The words of the emulator's answer, which begins as the question does."""
         assert self._process.stdin is not None
         try:
-            self._process.stdin.write(b"cycles\n")
+            self._process.stdin.write(f"{question}\n".encode())
             self._process.stdin.flush()
-            executed, nanos, busy = self._answer("cycles", _START)
+            return self._answer(question.split()[0], _START)
         except (OSError, TimeoutError):
             raise MicaError(f"{self.name}: the emulator does not answer") from None
-        return Cycles(int(executed), int(nanos) / 1e9, float(busy))
 
     def notes(self) -> list[str]:
         """Messages of the sensors since the last call."""

@@ -3,20 +3,23 @@ the lines that go over the wire."""
 
 import binascii
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from mica.boards import emulated_board
+from mica.boards.isa import isas
 from mica.custom import NO_CUSTOM, CustomOps
 from mica.format import codec
 from mica.format.codec import DTYPE_NUMPY
-from mica.link import answers
+from mica.link import answers, rp2350
 from mica.link.answers import Answer, ask, number, one_of
 from mica.link.board import ANSWER_BYTES, SILENCE, BoardError, Exchange, Say
 from mica.link.diagnosis import check_board
 from mica.link.qemu import INSTRUCTIONS_A_SECOND
 from mica.link.targets import open_board
-from mica.link.virtual_pico import CYCLES_ON_BOARD
+from mica.link.virtual_pico import BLOCKS_ON_BOARD, CYCLES_ON_BOARD, INSTRUCTIONS_ON_BOARD, VirtualPico
+from mica.run.functions import Function, Symbols
 from mica.run.placed import Placed, out_of_memory_of, place
 from mica.run.runner import Inputs, Runner, Times
 
@@ -162,16 +165,46 @@ class BoardRunner(Runner):
 
     def bench(self, inputs: Inputs, runs: int) -> Times:
         unit, read, mask, each = self._counter()
+        steps, where, total, heap = self._measure(read, mask, runs, inputs)
+        times = Times(unit, total * each, [n * each for n in steps], heap, where)
+        if rp2350.runs(self.facts):  # where cycles are an estimate, and instructions are not
+            read = f"lambda: machine.mem32[{INSTRUCTIONS_ON_BOARD}]"
+            steps, _, total, _ = self._measure(read, 0xFFFFFFFF, 1, inputs)
+            times = replace(times, instructions=[*steps, total])
+        return times
+
+    def _measure(
+        self, read: str, mask: int, runs: int, inputs: Inputs
+    ) -> tuple[Sequence[int], Sequence[str], int, int]:
+        """Of each step its ticks and its language, the ticks of a run, and bytes of free heap."""
         answer = self._call(
-            "import machine, time" if unit == "cycles" else "import time",
+            "import machine, time" if "machine" in read else "import time",
             f"remote.bench({read}, {mask:#x}, {runs}, {self._arguments(inputs)})",
         )
         lines = answer.all("step", number, number, one_of("C", "Python"))
         if [i for i, _, _ in lines] != list(range(len(self.model.steps))):
             raise self._damaged()
-        (total,) = answer.one("total", number)
-        (heap,) = answer.one("heap", number)
-        return Times(unit, total * each, [ticks * each for _, ticks, _ in lines], heap, [where for *_, where in lines])
+        _, ticks, where = zip(*lines, strict=True) if lines else ((), (), ())
+        return ticks, where, answer.one("total", number)[0], answer.one("heap", number)[0]
+
+    def functions(self, inputs: Inputs) -> list[Function]:
+        emulator = getattr(self.board, "emulator", None)
+        if not isinstance(emulator, VirtualPico) or self.facts is None or not rp2350.runs(self.facts):
+            return super().functions(inputs)
+        fill = f"remote._fill(remote.model._m, [{self._arguments(inputs)}])"
+        mark = f"m[{BLOCKS_ON_BOARD}] = 0"
+        once = f"def once(m, run):\n {mark}\n run()\n {mark}"
+        # The first run makes what the others find.
+        self._call(
+            "import gc, machine",
+            once,
+            fill,
+            "remote.model.run()",
+            fill,
+            "gc.collect()",
+            "once(machine.mem32, remote.model.run)",
+        )
+        return Symbols(emulator.elf, isas()[self.facts.isa]).costs(emulator.blocks())
 
     def _counter(self) -> tuple[str, str, int, float]:
         """The best counter there is: its unit, how the board reads it, its mask, and units in a tick."""

@@ -13,6 +13,7 @@ from mica.errors import MicaError
 from mica.format import codec, output_groups
 from mica.format.codec import ModelFile
 from mica.format.values import quantise_input
+from mica.run.functions import Function
 
 Inputs = Sequence[np.ndarray]  # int8 (int32 of row numbers), one array a model input
 
@@ -22,7 +23,8 @@ class Times:
     """Costs of a model, in `unit` (cycles, instructions or seconds): the shortest of some runs.
 
     `total` is a whole run, `steps` each step by itself. `free_heap` is in bytes, on boards, with the model loaded.
-    `runs_in` is "C" or "Python" for each step, empty where all are in C.
+    `runs_in` is "C" or "Python" for each step, empty where all are in C. `instructions`: of each step, then of the run,
+    where they are counted beside cycles that are an estimate.
     """
 
     unit: str
@@ -30,6 +32,7 @@ class Times:
     steps: list[float]
     free_heap: int | None = None
     runs_in: Sequence[str] = ()
+    instructions: Sequence[int] = ()
 
 
 class Runner(abc.ABC):
@@ -75,6 +78,10 @@ class Runner(abc.ABC):
     @abc.abstractmethod
     def bench(self, inputs: Inputs, runs: int) -> Times:
         """Runs one sample some times, and tells what it costs."""
+
+    def functions(self, inputs: Inputs) -> list[Function]:
+        """The costs of each function of the firmware in one run of a sample, where an emulator counts them."""
+        raise MicaError(f"{self.target} does not count by function", todo="RPI_PICO2@emu does")
 
     def close(self) -> None:  # noqa: B027 - most runners hold nothing
         """Lets go of the target."""
