@@ -113,7 +113,7 @@ def cores(args: Namespace) -> dict[str, Any]:
         if args.json != "-":
             print(report(core, entry, old["cores"].get(name) if old else None), end="\n\n")
         if args.page:
-            bench_page.write(name, model_table(core, entry), layer_table(core, entry))
+            bench_page.write(name, model_table(core, entry))
     return entries
 
 

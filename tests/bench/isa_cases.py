@@ -328,7 +328,7 @@ def fully_connected() -> Iterator[Job]:
     """Every residue of K by 4, around the unrolled length, several rows, limits."""
     for i, (rows, k, n) in enumerate(
         [*(((1,), k, 5) for k in (1, 2, 3, 4, 5, 31, 63, 124, 127, 128, 129, 132, 255, 256, 260, 640)),
-         ((3,), 7, 4), ((3,), 130, 4), ((2, 2), 16, 3), ((1,), 64, 40), ((), 9, 1), ((5,), 1, 1)]
+         ((3,), 7, 4), ((3,), 130, 4), ((2, 2), 16, 3), ((1,), 64, 40), ((), 9, 1), ((5,), 1, 1), ((2,), 61, 2), ((1,), 256, 2)]
     ):  # fmt: skip
         for kind in ("", "fine", "extreme", "limits"):
             low, high, zero = CLAMPS[i % len(CLAMPS)] if kind != "limits" else CLAMPS[0]

@@ -39,6 +39,7 @@ WINDOWS = [
 ON_EACH_CORE = {
     "m0plus": (205_000, 100_000, 145_000, 125_000, 110_000, 100_000, 50_000, 260_000),
     "m33": (127_000, 58_500, 35_500, 71_500, 52_000, 52_000, 30_000, 149_000),
+    "m55": (36_000, 16_000, 36_500, 27_000, 31_500, 30_000, 24_500, 73_000),
     "rv32": (160_000, 73_000, 58_500, 90_500, 60_000, 59_000, 30_000, 177_000),
 }
 
@@ -118,8 +119,14 @@ SLIPS_PCAN = [
     ("m3", "(int16_t)(r >> 1)", "(int16_t)((r + 1) >> 1)"),
     ("m0plus-qemu", "digit >>= 2", "digit >>= 1"),  # the order of the frame's pairs
 ]
+SLIPS_MVE = [
+    ("m55", "vqrdmlsdhx.s32 q2, q1, q4", "vqdmlsdhx.s32 q2, q1, q4"),  # rounding of products
+    ("m55", '"vneg.s32 q3, q3\\n\\tvadd', '"vadd'),  # what is negated is rounded the other way
+    ("m55", "down = 32", "down = 31"),
+]
 SLIPS = [
     *(("m0plus-qemu", "armv6m/spectrum.S", before, after) for before, after in SLIPS_M0PLUS),
+    *((name, "armv81m/log_mel.c", before, after) for name, before, after in SLIPS_MVE),
     *((name, "c32/log_mel.c", before, after) for name, before, after in SLIPS_C32),
     *((name, "c32/pcan.c", before, after) for name, before, after in SLIPS_PCAN),
 ]

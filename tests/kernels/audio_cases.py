@@ -28,6 +28,8 @@ def sound(rng: Rng, n: int, kind: str) -> Array:
         return x
     if kind == "quiet":
         return rng.integers(-1, 2, n).astype(np.int16)
+    if kind == "edge":  # its largest product is -2^28, and all differ by no more than rounding is worth
+        return (t % 64 * 37 % 101 - (1 << 14)).astype(np.int16)
     if kind == "noise":
         return rng.integers(-1000, 1000, n).astype(np.int16)
     size = 10.0 ** rng.uniform(0.5, 4.4)
@@ -45,6 +47,8 @@ def tables(rng: Rng, p: dict[str, int], columns: int, kind: str = "") -> dict[st
     if kind == "full":
         window = rng.choice(np.array([-32767, 32767]), p["frame"])
         first, width = np.zeros(p["bands"], np.int64), np.full(p["bands"], bins)
+    if kind == "edge":
+        window = sound(rng, p["frame"], kind) + float(1 << 15)
     if kind == "deaf":
         width[:] = 0
     n = int(width.sum())
@@ -76,6 +80,7 @@ def audio_cases() -> Iterator[Case]:
     for samples, frame, hop, fft, bands, columns, flags, preemphasis, kinds, *edges in (
         (400, 60, 40, 64, 7, 4, audio.DCT, 0, ("", "ends", "silence", "quiet", "click")),
         (33, 32, 1, 32, 1, 1, 0, 0, ("", "ends", "negative", "silence")),
+        (64, 64, 64, 64, 30, 30, 0, 0, ("edge",)),
         (1600, 480, 320, 512, 40, 10, audio.DCT | audio.PEAK, 0, ("", "square", "negative", "full")),
         (1100, 200, 300, 256, 9, 9, audio.LIMIT, 0, ("", "silence", "quiet")),
         (2560, 1024, 512, 1024, 40, 40, audio.POWER | audio.LIMIT, 31744, ("", "ends", "square", "full", "silence")),

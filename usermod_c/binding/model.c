@@ -229,6 +229,7 @@ static mp_obj_t model_deinit(mp_obj_t self_in) {
     self->file_bytes = 0;
     self->state = NULL;
     self->instead = NULL;
+    self->floats = NULL;
     self->source = MP_OBJ_NULL;
     self->arena = &mp_mica_arena_static; // anything that is not null: another thread may be inside a step
     self->steps = mp_const_empty_tuple;

@@ -20,6 +20,7 @@ typedef struct {
     size_t arena_bytes;
     mp_obj_t steps;
     mp_obj_t source;      // of the fed input: a buffer or a function; null where none has been given
+    mp_mica_floats_t *floats; // of the output that read() looked at last; null where it had few values
     mp_obj_t *instead;    // for each step what replace() put in its place; null where nothing is, nor any kernel lacks
     uint32_t id; // of this load; marks the arena
     uint32_t check_at, check_crc; // how far check() has come, and the checksum up to there

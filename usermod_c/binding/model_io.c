@@ -79,7 +79,7 @@ static mp_obj_t model_read(mp_obj_t self_in, mp_obj_t index) {
     mp_mica_model_t *self = model_with_outputs(self_in, &span);
     mica_tensor_t t;
     mp_mica_tensor_of(self, output_id(self, index), &t);
-    return mp_mica_values_load(&t);
+    return mp_mica_values_load(&t, &self->floats);
 }
 MP_DEFINE_CONST_FUN_OBJ_2(mp_mica_model_read_obj, model_read);
 
@@ -144,7 +144,7 @@ static mp_obj_t model_load_tensor(mp_obj_t self_in, mp_obj_t index) {
     mp_mica_model_t *self = mp_mica_model_in_place(self_in);
     mica_tensor_t t;
     tensor_at(self, index, &t);
-    return mp_mica_values_load(&t);
+    return mp_mica_values_load(&t, NULL);
 }
 MP_DEFINE_CONST_FUN_OBJ_2(mp_mica_model_load_tensor_obj, model_load_tensor);
 

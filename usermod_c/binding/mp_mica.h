@@ -98,7 +98,13 @@ void mp_mica_values_store(const mica_tensor_t *t, mp_obj_t values);
 // t with its data and bytes, from element `at` on. Both allocate nothing.
 void mp_mica_values_check(const mica_tensor_t *t, mp_obj_t buffer, uint32_t n);
 void mp_mica_values_store_part(const mica_tensor_t *t, mp_obj_t buffer, uint32_t n, uint32_t at);
-mp_obj_t mp_mica_values_load(const mica_tensor_t *t);
+// The floats that bytes of one scale and zero point become, null before they are asked for.
+typedef struct {
+    float scale;
+    int32_t zero_point;
+    mp_obj_t made[256];
+} mp_mica_floats_t;
+mp_obj_t mp_mica_values_load(const mica_tensor_t *t, mp_mica_floats_t **kept); // kept: where long tensors of bytes keep them, or null
 void mp_mica_values_load_into(const mica_tensor_t *t, mp_obj_t buffer); // allocates nothing
 
 // raw.c: kernels on any buffers

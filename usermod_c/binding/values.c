@@ -325,12 +325,47 @@ static float value_at(const mica_tensor_t *t, char typecode, uint32_t i) {
     return t->scale * (float)(q - t->zero_point); // narrow types have narrow zero points
 }
 
-mp_obj_t mp_mica_values_load(const mica_tensor_t *t) {
+// Null where there is no memory for them: then each value is made by itself.
+static mp_mica_floats_t *floats_of(const mica_tensor_t *t, mp_mica_floats_t **kept) {
+    mp_mica_floats_t *f = *kept;
+    if (f == NULL) {
+        f = m_malloc_maybe(sizeof(*f));
+    } else if (bits_of(f->scale) == bits_of(t->scale) && f->zero_point == t->zero_point) {
+        return f;
+    }
+    if (f != NULL) {
+        memset(f, 0, sizeof(*f));
+        f->scale = t->scale;
+        f->zero_point = t->zero_point;
+        *kept = f;
+    }
+    return f;
+}
+
+// A float never changes and a byte has few values: lists share those that are equal, which spares most of the heap's work.
+static void load_bytes(const mica_tensor_t *t, uint32_t n, mp_mica_floats_t *f, mp_obj_t *items) {
+    for (uint32_t i = 0; i < n; i++) {
+        mp_obj_t *made = &f->made[((const uint8_t *)t->data)[i]];
+        if (*made == MP_OBJ_NULL) {
+            *made = mp_obj_new_float((mp_float_t)value_at(t, 'b', i));
+        }
+        items[i] = *made;
+    }
+}
+
+#define MANY (64) // values, of which a good part are equal
+
+mp_obj_t mp_mica_values_load(const mica_tensor_t *t, mp_mica_floats_t **kept) {
     const char typecode = mp_mica_typecode(t->dtype);
     uint32_t n = t->bytes / (uint32_t)mp_binary_get_size('@', typecode, NULL);
     mp_obj_list_t *list = MP_OBJ_TO_PTR(mp_obj_new_list(n, NULL));
     for (uint32_t i = 0; i < n; i++) {
         list->items[i] = MP_OBJ_NEW_SMALL_INT(0); // new_list leaves them empty, and an allocation below may look
+    }
+    mp_mica_floats_t *f = kept != NULL && n >= MANY && typecode == 'b' ? floats_of(t, kept) : NULL;
+    if (f != NULL) {
+        load_bytes(t, n, f, list->items);
+        return MP_OBJ_FROM_PTR(list);
     }
     for (uint32_t i = 0; i < n; i++) {
         list->items[i] = mp_obj_new_float((mp_float_t)value_at(t, typecode, i));

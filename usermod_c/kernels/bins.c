@@ -45,7 +45,7 @@ static const uint32_t roots[97] = {
     15971434, 16040128, 16108530, 16176643, 16244470, 16312014, 16379281, 16446272, 16512991, 16579442, 16645628, 16711551,
     16777216,
 };
-static const uint32_t logs[65] = {
+const uint32_t mica_spectrum_logs[65] = {
     0, 1465, 2909, 4331, 5731, 7112, 8472, 9813, 11136, 12440, 13726, 14995,
     16248, 17484, 18704, 19908, 21097, 22272, 23432, 24578, 25710, 26829, 27935, 29028,
     30109, 31177, 32234, 33278, 34312, 35334, 36345, 37346, 38336, 39315, 40285, 41245,
@@ -98,7 +98,7 @@ int32_t mica_spectrum_log2(uint64_t v) {
         b = mica_spectrum_bits(low) - 1;
         m = b > 22 ? low >> (b - 22) : low << (22 - b);
     }
-    const uint32_t i = m >> 16 & 63, f = m & 0xffff;
+    const uint32_t i = m >> 16 & 63, f = m & 0xffff, *const logs = mica_spectrum_logs;
     return b * 65536 + (int32_t)(logs[i] + ((logs[i + 1] - logs[i]) * f >> 16));
 }
 
@@ -357,6 +357,6 @@ static int32_t dct_of(const int32_t *log, const int16_t *dct, uint32_t n) {
 }
 
 const mica_log_mel_loops_t mica_log_mel_loops = {
-    take, first, stage, split, squares, take_roots, band, dct_of, rounded};
+    take, first, stage, split, squares, take_roots, band, dct_of, rounded, NULL};
 
 #endif

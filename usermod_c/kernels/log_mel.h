@@ -25,6 +25,8 @@ typedef struct {
     int32_t (*dct)(const int32_t *log, const int16_t *dct, uint32_t n);
     // Columns c to c + n - 1 of a row y, v being those of the first.
     void (*round)(const mica_log_mel_s8_t *p, const int32_t *v, uint32_t c, uint32_t n, int8_t *y);
+    // Logarithms, each with `more` added, of the bands' sums / 2^much plus `floor`, with the flag limit at least that. NULL: by band().
+    void (*logs)(const mica_log_mel_s8_t *p, const uint32_t *bins, uint32_t much, uint64_t floor, int32_t more, int32_t *log);
 } mica_log_mel_loops_t;
 
 extern const mica_log_mel_loops_t mica_log_mel_loops;  // in C
@@ -41,6 +43,7 @@ bool mica_spectrum_is_circle(const int16_t *twiddles, uint32_t fft);
 // Squares of the bins that filters hold, or 2^8 times the sizes without the flag power, of the frame from x[begin] on. Returns the exponent of the sizes' unit.
 int32_t mica_spectrum(const mica_log_mel_s8_t *p, const mica_log_mel_loops_t *loops, uint32_t begin, int32_t *z);
 int32_t mica_spectrum_bits(uint32_t v);  // how many v has
+extern const uint32_t mica_spectrum_logs[65];
 int32_t mica_spectrum_log2(uint64_t v);  // in units of 2^-16, v >= 1
 uint32_t mica_spectrum_root(uint32_t v);  // in units of 2^-8, rounded
 

@@ -86,6 +86,24 @@ mica_status_t mica_exponentials_check(const uint32_t *table, uint32_t axis, cons
     return MICA_OK;
 }
 
+#ifdef __ARM_ARCH_6M__
+// Words up to `end`, four at a time, in 20 cycles where a compiler's code takes 50; a multiple of four of them, and at least four. Returns what
+// has one of the bits 7, 15, 23 and 31 exactly when one of their bytes is 0.
+static uint32_t zeros_in(const mica_word_t *word, const mica_word_t *end) {
+    register const mica_word_t *r0 __asm__("r0") = word;
+    register uint32_t r1 __asm__("r1") = 0;
+    register uint32_t r2 __asm__("r2") = 0x01010101u;
+    register const mica_word_t *r3 __asm__("r3") = end;
+    #define ZEROS_IN(r) "subs r3, " #r ", r2\n\tbics r3, " #r "\n\torrs r1, r3\n\t"
+    __asm__ volatile (  // r7 may be the frame pointer
+        ".syntax unified\n\tmov r12, r7\n\tmov r8, r3\n1:\tldmia r0!, {r4, r5, r6, r7}\n\t" ZEROS_IN(r4) ZEROS_IN(r5) ZEROS_IN(r6) ZEROS_IN(r7)
+        "cmp r0, r8\n\tbne 1b\n\tmov r7, r12"
+        : "+r" (r0), "+r" (r1), "+r" (r2), "+r" (r3) : : "r4", "r5", "r6", "r8", "r12", "cc", "memory");
+    #undef ZEROS_IN
+    return r1;
+}
+#endif
+
 // Whether one of n bytes equals `byte`. Words where they are aligned: the test of a word is true exactly when it has a byte of 0.
 static bool has_byte(const uint8_t *p, size_t n, uint8_t byte) {
     for (; n != 0 && ((uintptr_t)p & 3) != 0; --n, ++p) {
@@ -96,6 +114,13 @@ static bool has_byte(const uint8_t *p, size_t n, uint8_t byte) {
     const uint32_t ones = 0x01010101u, flip = byte * ones;
     const mica_word_t *word = (const mica_word_t *)(const void *)p;
     uint32_t seen = 0;
+    #ifdef __ARM_ARCH_6M__
+    if (byte == 0 && n >= 16) {
+        seen = zeros_in(word, word + (n & ~(size_t)15) / 4);
+        word += (n & ~(size_t)15) / 4;
+        n &= 15;
+    }
+    #endif
     for (const mica_word_t *end = word + n / 4; word != end; ++word) {
         uint32_t w = *word ^ flip;
         seen |= (w - ones) & ~w;
@@ -124,14 +149,23 @@ static uint32_t read_row(const mica_channels_t *c, const uint8_t *w, uint32_t k,
     return sum;
 }
 
+// Whether claims of FAST hold for all n channels because no sum of magnitudes is above `most` < 2^22, and no weight is -128.
+static bool all_fast(const mica_channels_t *c, uint32_t n, uint32_t most) {
+    const uint32_t limit = FAST_LIMIT - 128 * most;  // |bias| has to be below
+    int32_t mults = 0;
+    for (uint32_t o = 0; o < n; ++o) {
+        mults |= c->mult[o];
+        if ((uint32_t)c->bias[o] + limit - 1 > 2 * limit - 2 || (uint32_t)c->shift[o] - 1 > 21) {
+            return false;
+        }
+    }
+    return mults >= MICA_MULT_MIN;
+}
+
 mica_status_t mica_channels_check(const mica_channels_t *c, uint32_t n, uint32_t k, const char **what) {
     if (!mica_aligned4(c->bias)) {
         *what = "bias is not aligned to 4";
         return MICA_ERR_ALIGN;
-    }
-    mica_status_t status = mica_requant_check(c->mult, c->shift, n, what);
-    if (status != MICA_OK) {
-        return status;
     }
     uint8_t flip = c->layout == MICA_LAYOUT_OFFSET_ROWS ? 0x80 : 0;
     uint32_t row = mica_row_bytes(c->layout, k);
@@ -141,6 +175,13 @@ mica_status_t mica_channels_check(const mica_channels_t *c, uint32_t n, uint32_t
     const bool codes = MICA_CODED(c->layout);  // whose weights are all in the table
     const uint8_t *all = (const uint8_t *)(codes ? c->table : c->weights);
     const bool no_least = c->fast && !has_byte(all, codes ? MICA_CODES : (size_t)n * row, 0x80 ^ flip);
+    if (no_least && most < 1u << 22 && mica_aligned4(c->mult) && all_fast(c, n, most)) {
+        return MICA_OK;
+    }
+    mica_status_t status = mica_requant_check(c->mult, c->shift, n, what);
+    if (status != MICA_OK) {
+        return status;
+    }
     for (uint32_t o = 0; o < n; ++o) {
         uint32_t bias = c->bias[o] < 0 ? 0u - (uint32_t)c->bias[o] : (uint32_t)c->bias[o];
         uint32_t sum = most;

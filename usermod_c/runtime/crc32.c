@@ -31,6 +31,27 @@ static const uint32_t table[MICA_CRC_TABLES][256] = {
 };
 #endif
 
+#if defined(__ARM_ARCH_6M__) && MICA_CRC_TABLES != 0
+// Two words a round, each in 24 cycles where a compiler's code takes 38. An index comes with its factor of 4 out of a shift and a mask.
+#define CRC_WORD \
+    "ldmia r1!, {r2}\n\teors r0, r2\n\tlsls r2, r0, #2\n\tands r2, r5\n\tldr r4, [r3, r2]\n\t" \
+    "lsrs r2, r0, #6\n\tands r2, r5\n\tldr r2, [r6, r2]\n\teors r4, r2\n\tlsrs r2, r0, #14\n\tands r2, r5\n\t" \
+    "ldr r2, [r7, r2]\n\teors r4, r2\n\tlsrs r0, r0, #24\n\tlsls r0, r0, #2\n\tadd r0, r8\n\tldr r0, [r0]\n\teors r0, r4\n\t"
+
+// An even number of words, two at least.
+static uint32_t pairs_of_words(uint32_t crc, const mica_word_t *word, const mica_word_t *end) {
+    register uint32_t r0 __asm__("r0") = crc;
+    register const mica_word_t *r1 __asm__("r1") = word;
+    register const mica_word_t *r2 __asm__("r2") = end;
+    register const uint32_t *r3 __asm__("r3") = table[0];
+    __asm__ volatile (  // r7 may be the frame pointer
+        ".syntax unified\n\tmov r12, r7\n\tmov r9, r2\n\tmov r8, r3\n\tmovs r4, #4\n\tlsls r4, r4, #8\n\tadds r7, r3, r4\n\t"
+        "adds r6, r7, r4\n\tadds r3, r6, r4\n\tsubs r5, r4, #4\n1:\t" CRC_WORD CRC_WORD "cmp r1, r9\n\tbne 1b\n\tmov r7, r12"
+        : "+r" (r0), "+r" (r1), "+r" (r2), "+r" (r3) : : "r4", "r5", "r6", "r8", "r9", "r12", "cc", "memory");
+    return r0;
+}
+#endif
+
 uint32_t mica_crc32(uint32_t crc, const void *bytes, size_t n) {
     const uint8_t *p = bytes;
     crc = ~crc;
@@ -38,8 +59,14 @@ uint32_t mica_crc32(uint32_t crc, const void *bytes, size_t n) {
     for (; n != 0 && ((uintptr_t)p & 3) != 0; --n) {
         crc = crc >> 8 ^ table[0][(crc ^ *p++) & 255];
     }
-    const mica_word_t *word = (const mica_word_t *)(const void *)p;
-    for (const mica_word_t *end = word + n / 4; word != end; ++word) {
+    const mica_word_t *word = (const mica_word_t *)(const void *)p, *const end = word + n / 4;
+    #ifdef __ARM_ARCH_6M__
+    if (n >= 8) {
+        crc = pairs_of_words(crc, word, word + (n / 8) * 2);
+        word += (n / 8) * 2;
+    }
+    #endif
+    for (; word != end; ++word) {
         crc ^= *word;
         crc = table[3][crc & 255] ^ table[2][crc >> 8 & 255] ^ table[1][crc >> 16 & 255] ^ table[0][crc >> 24];
     }

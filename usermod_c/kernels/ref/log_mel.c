@@ -149,15 +149,18 @@ static void take_logs(const mica_log_mel_s8_t *p, const mica_log_mel_loops_t *lo
         up -= much;
         floor = up >= 0 ? floor << up : up > -64 ? floor >> -up : 0;
     }
-    exponent += much;
+    const int32_t more = (exponent + much) * 65536 - minus;
+    if (loops->logs) {
+        loops->logs(p, bins, (uint32_t)much, floor, more, log);
+        return;
+    }
     const uint16_t *gain = p->gains;
     const bool limit = p->flags & MICA_LOG_MEL_LIMIT;
-    const int32_t more = exponent * 65536 - minus;
+    const uint32_t all = p->fft / 2u + 1;
     uint32_t gains = p->n_gains;
-    for (uint32_t b = 0, bands = p->bands; b < bands; ++b) {
-        const mica_log_mel_filter_t one = mica_log_mel_filter(p, b);
-        const uint32_t width = smaller(one.end - one.begin, gains);
-        uint64_t sum = loops->band(bins + one.begin, gain, width);
+    for (const uint16_t *filter = p->filters, *const end = filter + 2 * p->bands; filter != end; filter += 2) {
+        const uint32_t begin = smaller(filter[0], all), width = smaller(smaller(filter[1], all - begin), gains);
+        uint64_t sum = loops->band(bins + begin, gain, width);
         gain += width;
         gains -= width;
         if (much) {
@@ -168,7 +171,7 @@ static void take_logs(const mica_log_mel_s8_t *p, const mica_log_mel_loops_t *lo
         } else {
             sum += floor;
         }
-        log[b] = mica_spectrum_log2(sum ? sum : 1) + more;
+        *log++ = mica_spectrum_log2(sum ? sum : 1) + more;
     }
 }
 
@@ -221,9 +224,12 @@ void mica_log_mel_s8_with(
             loops->round(p, log, 0, p->out_n, y);
             continue;
         }
-        for (uint32_t c = 0; c < p->out_n; ++c) {
-            const int32_t v = loops->dct(log, p->dct + (size_t)c * p->bands, p->bands);
-            loops->round(p, &v, c, 1, y);
+        for (uint32_t c = 0, n; c < p->out_n; c += n) {  // where the bins were
+            n = smaller(p->out_n - c, half);
+            for (uint32_t i = 0; i < n; ++i) {
+                z[i] = loops->dct(log, p->dct + (size_t)(c + i) * p->bands, p->bands);
+            }
+            loops->round(p, z, c, n, y);
         }
     }
 }

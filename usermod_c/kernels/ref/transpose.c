@@ -1,4 +1,6 @@
 // Permutation of the dimensions; contract in mica_kernels.h.
+#include <string.h>
+
 #include "mica_kernels.h"
 #ifndef MICA_WITHOUT_TRANSPOSE_S8
 
@@ -35,6 +37,37 @@ uint32_t mica_transpose_s8_rows(const mica_transpose_s8_t *p) {
     return p->rank ? p->y_dims[0] : 1;
 }
 
+typedef struct {
+    uint32_t n, from, to;  // elements, and from one to the next in x and in y
+} line_t;
+
+// `many` times a line, four elements a round.
+static void copy_lines(int8_t *y, const int8_t *x, line_t many, line_t line) {
+    for (; many.n; --many.n, y += many.to, x += many.from) {
+        if (line.from == 1 && line.to == 1) {
+            memcpy(y, x, line.n);
+            continue;
+        }
+        const int8_t *from = x;
+        int8_t *to = y;
+        #define NEXT { \
+            *to = *from; \
+            from += line.from; \
+            to += line.to; \
+        }
+        for (uint32_t n = line.n / 4; n; --n) {
+            NEXT
+            NEXT
+            NEXT
+            NEXT
+        }
+        for (uint32_t n = line.n & 3; n; --n) {
+            NEXT
+        }
+        #undef NEXT
+    }
+}
+
 void mica_transpose_s8_ref(const mica_transpose_s8_t *p, MICA_KERNEL_ARGS) {
     (void)scratch;
     (void)scratch_bytes;
@@ -56,24 +89,27 @@ void mica_transpose_s8_ref(const mica_transpose_s8_t *p, MICA_KERNEL_ARGS) {
         row *= i ? p->y_dims[i] : 1;
     }
 
-    uint32_t last = p->rank - 1u, inner = p->y_dims[last], inner_step = step[last];
-    int8_t *y = p->y + (size_t)row_begin * row, *y_end = p->y + (size_t)row_end * row;
+    // The two last dimensions at once, along the longer one.
+    const uint32_t last = p->rank - 1u;
+    line_t i = { p->y_dims[last], step[last], 1 }, j = { 1, 0, 0 };
     index[0] = row_begin;
-    uint32_t at = row_begin * step[0];  // of the element of x under `index`, whose last entry stays 0
     if (last == 0) {
-        inner = row_end - row_begin;
+        i.n = row_end - row_begin;
+    } else {
+        j = (line_t) { last == 1 ? row_end - row_begin : p->y_dims[last - 1], step[last - 1], i.n };
     }
-    while (y != y_end) {
-        for (uint32_t i = 0; i < inner; ++i) {
-            *y++ = p->x[at + i * inner_step];
-        }
-        for (uint32_t i = last; i-- > 0;) {
-            at += step[i];
-            if (++index[i] < p->y_dims[i]) {
+    const uint32_t block = i.n * j.n;
+    const bool along = i.n >= j.n || (i.from == 1 && i.to == 1);
+    uint32_t at = row_begin * step[0];  // of the element of x under `index`, whose two last entries stay 0
+    for (int8_t *y = p->y + (size_t)row_begin * row, *const end = p->y + (size_t)row_end * row; y != end; y += block) {
+        copy_lines(y, p->x + at, along ? j : i, along ? i : j);
+        for (uint32_t k = last; k-- > 1;) {
+            at += step[k - 1];
+            if (++index[k - 1] < p->y_dims[k - 1]) {
                 break;
             }
-            at -= step[i] * p->y_dims[i];
-            index[i] = 0;
+            at -= step[k - 1] * p->y_dims[k - 1];
+            index[k - 1] = 0;
         }
     }
 }

@@ -109,7 +109,7 @@ static int32_t dct(const int32_t *log, const int16_t *table, uint32_t n) {
     return n & 1 || (uintptr_t)table & 3 ? mica_log_mel_loops.dct(log, table, n) : mica_armv6m_dct(log, table, n);
 }
 
-static const mica_log_mel_loops_t loops = {take, first, stage, split, squares, roots, band, dct, mica_log_mel_rounded};
+static const mica_log_mel_loops_t loops = {take, first, stage, split, squares, roots, band, dct, mica_log_mel_rounded, NULL};
 
 #ifndef MICA_WITHOUT_LOG_MEL_S8
 void mica_log_mel_s8_armv6m(const mica_log_mel_s8_t *p, MICA_KERNEL_ARGS) {

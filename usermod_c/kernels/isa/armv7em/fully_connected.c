@@ -7,28 +7,74 @@
 #include "shape.h"
 
 #define MOST 32  // rows of weights a call
+#define FEW 4  // below, pairs of x are not worth while
 
-// k elements as pairs, of each four (x0, x2), (x1, x3); those beyond the last are 0. Returns their sum.
+#define SMLAD(acc, a, b) __asm__ ("smlad %0, %1, %2, %0" : "+r" (acc) : "r" (a), "r" (b))
+
+// Four bytes as pairs (0, 2) and (1, 3).
+#define SPLIT(sign, even, odd, v) __asm__ (#sign "xtb16 %0, %2\n\t" #sign "xtb16 %1, %2, ror #8" : "=&r" (even), "=r" (odd) : "r" (v))
+
+// Up to three bytes, and zeros.
+static uint32_t last_bytes(const int8_t *x, uint32_t n) {
+    uint32_t v = 0;
+    for (uint32_t i = 0; i < n; ++i) {
+        v |= (uint32_t)(uint8_t)x[i] << 8 * i;
+    }
+    return v;
+}
+
+// k elements as pairs; those beyond the last are 0. Returns their sum.
 static int32_t pairs(uint32_t *to, const int8_t *x, uint32_t k) {
     int32_t sum = 0;
-    while (k) {
-        uint32_t v = 0, n = k < 4 ? k : 4;
-        if (n == 4) {
-            __builtin_memcpy(&v, x, 4);
-        } else {
-            for (uint32_t i = 0; i < n; ++i) {
-                v |= (uint32_t)(uint8_t)x[i] << 8 * i;
-            }
-        }
-        uint32_t even, odd;
-        __asm__ ("sxtb16 %0, %2\n\tsxtb16 %1, %2, ror #8" : "=&r" (even), "=r" (odd) : "r" (v));
-        __asm__ ("smlad %0, %1, %3, %0\n\tsmlad %0, %2, %3, %0" : "+&r" (sum) : "r" (even), "r" (odd), "r" (0x00010001));
-        *to++ = even;
-        *to++ = odd;
-        x += n;
-        k -= n;
+    const int8_t *const end = x + (k & ~3u);
+    uint32_t even, odd;
+    #define PAIRS(v) { \
+        SPLIT(s, even, odd, v); \
+        SMLAD(sum, even, 0x00010001); \
+        SMLAD(sum, odd, 0x00010001); \
+        to[0] = even; \
+        to[1] = odd; \
+        to += 2; \
     }
+    while (x != end) {
+        uint32_t v;
+        __builtin_memcpy(&v, x, 4);
+        x += 4;
+        PAIRS(v)
+    }
+    if (k & 3) {
+        PAIRS(last_bytes(x, k & 3))
+    }
+    #undef PAIRS
     return sum;
+}
+
+// sums[0] and [1]: k elements of x with two rows of weights 128 too large, without pairs in between.
+static void two_dots(const int8_t *x, const int8_t *w, uint32_t row, uint32_t k, int32_t *sums) {
+    int32_t a = 0, b = 0;
+    uint32_t even, odd, even1, odd1;
+    #define TWO(v) { \
+        SPLIT(s, even, odd, v); \
+        SPLIT(s, even1, odd1, *(const mica_word_t *)(const void *)w ^ 0x80808080u); \
+        SMLAD(a, even, even1); \
+        SMLAD(a, odd, odd1); \
+        SPLIT(s, even1, odd1, *(const mica_word_t *)(const void *)(w + row) ^ 0x80808080u); \
+        SMLAD(b, even, even1); \
+        SMLAD(b, odd, odd1); \
+        w += 4; \
+    }
+    for (const int8_t *const end = x + (k & ~3u); x != end;) {
+        uint32_t v;
+        __builtin_memcpy(&v, x, 4);
+        x += 4;
+        TWO(v)
+    }
+    if (k & 3) {
+        TWO(last_bytes(x, k & 3))
+    }
+    #undef TWO
+    sums[0] = a;
+    sums[1] = b;
 }
 
 // n outputs from o on; their sums do not hold the bias, and are `excess` too large.
@@ -49,8 +95,6 @@ static void finish(const mica_channels_t *ch, uint32_t o, const int32_t *sums, u
         *y++ = mica_requant_s8(acc, *mult++, *shift++, zero, low, high);
     } while (sums != end);
 }
-
-#define SMLAD(acc, a, b) __asm__ ("smlad %0, %1, %2, %0" : "+r" (acc) : "r" (a), "r" (b))
 
 // sums[0] and [1]: `words` * 4 elements of x, as pairs, with two rows of codes.
 static void dots_codes(const uint32_t *x, const int8_t *w, uint32_t row, uint32_t words, const uint32_t *table, int32_t *sums) {
@@ -96,7 +140,15 @@ void mica_fully_connected_s8_armv7em(const mica_fully_connected_s8_t *p, MICA_KE
     }
     const int8_t *x = p->x + (size_t)row_begin * k;
     int8_t *y = p->y + (size_t)row_begin * n;
-    for (uint32_t i = row_begin; i < row_end; ++i, x += k) {
+    for (uint32_t i = row_begin; i < row_end && n < FEW; ++i, x += k, y += n) {
+        for (uint32_t o = 0; o < n; o += 2) {
+            int32_t sums[2];
+            const uint32_t other = o + 1 < n;
+            two_dots(x, ch->weights + (size_t)o * row, other * row, k, sums);
+            finish(ch, o, sums, 0, 1 + other, y + o);
+        }
+    }
+    for (uint32_t i = row_begin; i < row_end && n >= FEW; ++i, x += k) {
         uint32_t excess = 128 * (uint32_t)pairs(scratch, x, k);
         const int8_t *w = ch->weights;
         uint32_t count;

@@ -1,5 +1,5 @@
-// Matrix product with constant weights and MVE, four outputs at a time (dense.S); without scratch. Claims without FAST and fewer than
-// four outputs go to armv7em.
+// Matrix product with constant weights and MVE, four outputs at a time (dense.S), fewer one by one; without scratch. Claims without FAST
+// go to armv7em.
 #include "kernels.h"
 #ifndef MICA_WITHOUT_FULLY_CONNECTED_S8
 
@@ -35,11 +35,21 @@ static void four_of_codes(const mica_channels_t *ch, uint32_t o, const int8_t *x
     vstrbq_s32(y, vminq_s32(sums, vdupq_n_s32(ch->act_max)));
 }
 
+// One sum. Weights are taken with `sign` changed.
+static int32_t dot(const int8_t *x, const int8_t *w, uint32_t k, uint8x16_t sign) {
+    register int32_t sum __asm__("r2") = 0;  // VMLADAVA takes an even one
+    __asm__ volatile (
+        "wlstp.8 lr, %[k], 2f\n1:\tvldrb.8 q0, [%[x]], #16\n\tvldrb.8 q1, [%[w]], #16\n\tveor q1, q1, %q[sign]\n\t"
+        "vmladava.s8 %[sum], q0, q1\n\tletp lr, 1b\n2:"
+        : [sum] "+r" (sum), [x] "+r" (x), [w] "+r" (w) : [k] "r" (k), [sign] "w" (sign) : "lr", "q0", "q1", "memory");
+    return sum;
+}
+
 void mica_fully_connected_s8_armv81m(const mica_fully_connected_s8_t *p, MICA_KERNEL_ARGS) {
     const mica_channels_t *ch = &p->ch;
     const uint32_t n = p->out_n, row = mica_row_bytes(ch->layout, p->in_k);
     const bool coded = MICA_CODED(ch->layout);
-    if (!ch->fast || n < 4 || (coded && !mica_aligned4(ch->weights))) {
+    if (!ch->fast || (coded && (n < 4 || !mica_aligned4(ch->weights)))) {
         mica_fully_connected_s8_armv7em(p, row_begin, row_end, scratch, scratch_bytes);
         return;
     }
@@ -49,11 +59,15 @@ void mica_fully_connected_s8_armv81m(const mica_fully_connected_s8_t *p, MICA_KE
     };
     int8_t *y = p->y + (size_t)row_begin * n;
     for (uint32_t left = row_end - row_begin; left; --left, args.x += p->in_k, y += n) {
+        for (uint32_t o = 0; n < 4 && o < n; ++o) {
+            const int32_t sum = dot(args.x, ch->weights + (size_t)o * row, p->in_k, vdupq_n_u8((uint8_t)args.sign));
+            y[o] = mica_requant_fast(sum + ch->bias[o], ch->mult[o], ch->shift[o], args.zero, args.low, args.high);
+        }
         for (uint32_t o = 0; coded && o < n; o += 4) {
             o = o + 4 <= n ? o : n - 4;  // the last four may overlap those before
             four_of_codes(ch, o, args.x, p->in_k, row, y + o);
         }
-        for (uint32_t o = 0; !coded;) {
+        for (uint32_t o = 0; n >= 4 && !coded;) {
             args.w = ch->weights + (size_t)o * row;
             args.y = y + o;
             args.fours = o == 0 ? n / 4 : 1;

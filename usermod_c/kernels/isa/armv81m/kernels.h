@@ -73,6 +73,13 @@ static inline int8x16_t mica_mve_decode(uint32x4_t codes, const int8_t *table) {
     return vldrbq_gather_offset_s8(table, vreinterpretq_u8_u32(codes));
 }
 
+// Bits from the last to the first.
+static inline uint32_t mica_mve_turned(uint32_t v) {
+    uint32_t turned;
+    __asm__("rbit %0, %1" : "=r" (turned) : "r" (v));
+    return turned;
+}
+
 void mica_conv2d_s8_armv81m(const mica_conv2d_s8_t *p, MICA_KERNEL_ARGS);
 void mica_depthwise_conv2d_s8_armv81m(const mica_depthwise_conv2d_s8_t *p, MICA_KERNEL_ARGS);
 void mica_fully_connected_s8_armv81m(const mica_fully_connected_s8_t *p, MICA_KERNEL_ARGS);
@@ -80,5 +87,8 @@ void mica_add_s8_armv81m(const mica_add_s8_t *p, MICA_KERNEL_ARGS);
 void mica_average_pool2d_s8_armv81m(const mica_average_pool2d_s8_t *p, MICA_KERNEL_ARGS);
 void mica_max_pool2d_s8_armv81m(const mica_max_pool2d_s8_t *p, MICA_KERNEL_ARGS);
 void mica_softmax_s8_armv81m(const mica_softmax_s8_t *p, MICA_KERNEL_ARGS);
+void mica_log_mel_s8_armv81m(const mica_log_mel_s8_t *p, MICA_KERNEL_ARGS);
+void mica_pcen_s8_armv81m(const mica_pcen_s8_t *p, MICA_KERNEL_ARGS);
+void mica_axes_s8_armv81m(const mica_axes_s8_t *p, MICA_KERNEL_ARGS);
 
 #endif

@@ -22,5 +22,11 @@
 #define MICA_AVERAGE_POOL2D_S8 mica_average_pool2d_s8_armv81m
 #undef MICA_MAX_POOL2D_S8
 #define MICA_MAX_POOL2D_S8 mica_max_pool2d_s8_armv81m
+#undef MICA_LOG_MEL_S8
+#define MICA_LOG_MEL_S8 mica_log_mel_s8_armv81m
+#undef MICA_PCEN_S8
+#define MICA_PCEN_S8 mica_pcen_s8_armv81m
+#undef MICA_AXES_S8
+#define MICA_AXES_S8 mica_axes_s8_armv81m
 
 #endif

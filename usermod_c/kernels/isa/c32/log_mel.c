@@ -340,7 +340,7 @@ static int32_t dct(const int32_t *log, const int16_t *table, uint32_t n) {
     #endif
 }
 
-static const mica_log_mel_loops_t loops = {take, first, stage, split, squares, roots, band, dct, mica_log_mel_rounded};
+static const mica_log_mel_loops_t loops = {take, first, stage, split, squares, roots, band, dct, mica_log_mel_rounded, NULL};
 
 #ifndef MICA_WITHOUT_LOG_MEL_S8
 void mica_log_mel_s8_c32(const mica_log_mel_s8_t *p, MICA_KERNEL_ARGS) {
