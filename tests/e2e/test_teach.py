@@ -170,9 +170,9 @@ def test_demo_learn(typed: Type, firmware: Callable[[str], BuildResult]) -> None
         ("teach e.mica nowhere", "no such file"),
         ("teach e.mica", "there is no DATA"),
         ("teach e.mica few.npz --shots 0", "expected 1 or more"),
-        ("teach e.mica few.npz --loose 0", "give positive numbers"),
-        ("eval e.mica few.npz --head few.npz", "few.npz: the state of a head"),
-        ("push e.mica few.learnt", "cannot be read"),
+        ("teach e.mica few.npz --loose 0", "positive numbers are expected"),
+        ("eval e.mica few.npz --head few.npz", "few.npz: these bytes are no state of a head"),
+        ("push e.mica nothing.learnt", "no such file"),
         ("push few.learnt", "a head goes beside its model"),
     ],
 )
