@@ -72,7 +72,6 @@ def run(args: argparse.Namespace) -> int:
     from mica.format.codec import FormatError, decode
     from mica.link import push
     from mica.link.answers import WithoutMica, require_mica
-    from mica.link.heads import store
 
     key = signature.read_key(args.key) if args.key else None
     files: dict[str, bytes] = {}
@@ -108,7 +107,7 @@ def run(args: argparse.Namespace) -> int:
         with text.Progress(f"pushing to {board.name}", "bytes") as progress:
             done = push.push(board, files, say=say, progress=progress, key=key)
         if heads and done.confirmed:
-            store(board, head, args.learnt)
+            push.store_head(board, head, args.learnt)
         result = {"target": board.name, "files": sorted(files), "head": heads[0] if heads else None, **vars(done)}
         result["seconds"] = round(done.seconds, 3)
     if args.json:

@@ -49,15 +49,12 @@ def figures(
         raise MicaError(f"{data}: has no two classes of two samples or more", todo="give some of several classes")
     ways = min(WAYS, int((counts > shots).sum()))
     value = g.value(g.inputs[0])
-    samples = Dataset(given.x[rows], y, "top1").inputs(value.shape, value.name)
     made = []
-    for x in samples:
-        found = {
-            name: e for name, e in float_ops.stream(g, {value.name: x[0].reshape(value.shape)}) if name in g.outputs
-        }
-        made.append([found[name].reshape(-1) for name in g.outputs])
-    found_by = [accuracy(np.stack(e), y, ways, shots) for e in zip(*made, strict=True)]
-    return [replace(c, accuracy=a) for c, a in zip(listed, found_by, strict=True)], {"ways": ways, "shots": shots}
+    for x in Dataset(given.x[rows], y, "top1").inputs(value.shape, value.name):
+        one = float_ops.run(g, {value.name: x[0].reshape(value.shape)})
+        made.append([one[name].reshape(-1) for name in g.outputs])
+    found = [accuracy(np.stack(e), y, ways, shots) for e in zip(*made, strict=True)]
+    return [replace(c, accuracy=a) for c, a in zip(listed, found, strict=True)], {"ways": ways, "shots": shots}
 
 
 def accuracy(x: np.ndarray, y: np.ndarray, ways: int, shots: int) -> float:

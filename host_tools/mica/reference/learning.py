@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from mica.format.values import clip_s8
+from mica.kernels.integers import log2
 
 PROTOTYPE, SOFTMAX, ANOMALY = range(3)
 TEACH, FIT, JUDGE = range(3)
@@ -144,20 +145,8 @@ def _alarm_limit(kept: Array, one_in: int) -> int:
     if not len(above):
         return mean + 1
     beyond = int((above - mean).sum()) // len(above)
-    turns = _log2(one_in) + _log2(len(above)) - _log2(n)
-    return min(mean + 1 + (beyond * (max(turns, 0) * 45426 >> 16) >> 16), _MOST)
-
-
-def _log2(v: int) -> int:
-    """2^16 times the binary logarithm, rounded down: usermod_c/kernels/integer_math.h."""
-    log = v.bit_length() - 1
-    v <<= 31 - log
-    for _ in range(16):
-        square = v * v
-        two = square >> 63
-        v = square >> (31 + two)
-        log = log << 1 | two
-    return log
+    one, tail, all_of = log2(np.array([one_in, len(above), n])).tolist()
+    return min(mean + 1 + (beyond * (max(one + tail - all_of, 0) * 45426 >> 16) >> 16), _MOST)
 
 
 def _distance(c: _Class, x: Array) -> int:
