@@ -41,7 +41,7 @@ const reset = guarded(async () => {
   const board = await pico();
   const up = new Promise((done) => board.port.worker.addEventListener('message', ({ data }) => data.idle && done()));
   $('sign-answer').textContent = 'The virtual Pico starts ...';
-  await board.session((run) => run('from machine import Timer,reset\nTimer(-1).init(mode=Timer.ONE_SHOT,period=100,callback=lambda t:reset())'));
+  await board.session((run) => run('from machine import Timer,reset\n_t=Timer(period=100,mode=Timer.ONE_SHOT,callback=lambda t:reset())'));
   await up;
   await ask('');
 });
