@@ -69,7 +69,7 @@ def header(state: bytes) -> tuple[str, int, bytes]:
 class Head:
     """The part of a Learner that needs no model. A subclass has _embed(), which fills `_x`, _op(), and _digest() of its model."""
 
-    def _begin(self, kind, width, keep, loose, alarms, judged):
+    def _begin(self, kind, width, keep=None, loose=None, alarms=None, judged=None):
         if kind not in KINDS:
             raise Refused(f"kind {kind!r} of a head; there are {', '.join(KINDS)}")
         number = KINDS.index(kind)

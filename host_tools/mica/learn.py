@@ -38,24 +38,14 @@ def digest(mica_file: bytes) -> bytes:
 class Head(_Base):
     """A head as mica.Learner is one: labels, counts, teach(), forget(), closest(), predict(), state() take an embedding for inputs.
 
-    width: elements of an embedding. model: digest() of the .mica file. The others are those of mica.Learner.
+    width: elements of an embedding. model: digest() of the .mica file. settings: keep, loose, alarms, judged, as of mica.Learner.
     """
 
     _learnt: Learnt
 
-    def __init__(
-        self,
-        kind: str,
-        width: int,
-        *,
-        model: bytes,
-        keep: int | None = None,
-        loose: float | None = None,
-        alarms: float | None = None,
-        judged: float | None = None,
-    ):
+    def __init__(self, kind: str, width: int, *, model: bytes, **settings: float | None):
         self.width, self.model = width, model
-        self._begin(kind, width, keep, loose, alarms, judged)
+        self._begin(kind, width, **settings)
 
     @classmethod
     def from_state(cls, data: bytes, *, model: bytes | None = None) -> Head:
