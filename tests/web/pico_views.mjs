@@ -121,7 +121,12 @@ await sign('hook (1).', () => page.locator('#keep').click());
 await page.locator('#sign').fill('ghost'); // which is not saved
 await sign('ghost (1)', () => page.locator('#teach').click());
 await sign('hook (1).', () => page.locator('#reset').click());
-seen.signs = [await sign('flag', () => show('4')), await sign('pole', () => show('1'))];
+seen.signs = [];
+for (const [digit, name] of [['4', 'flag'], ['1', 'pole']]) {
+  await show(digit);
+  await page.waitForFunction((n) => document.querySelector('#sign-answer b')?.textContent === n, name);
+  seen.signs.push(await text('#sign-answer'));
+}
 await page.screenshot({ path: join(out, 'pico-try.png'), fullPage: true });
 
 note('try');
