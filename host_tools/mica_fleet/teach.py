@@ -49,32 +49,23 @@ def add_up(
             if not taught.state:
                 found.before[board] = None
                 continue
-            head = Head.from_state(taught.state, model=model)
-            if head.kind != "prototype":
-                raise MicaError(f"a head of kind {head.kind}; prototypes alone can be added up")
+            head, new = (Head.from_state(taught.state, model=model) for _ in range(2))
             if head.width != width:
                 raise MicaError(f"a head of {head.width} numbers; the model gives {width}")
-            found.total = _added(found.total, head, basis(board, taught.taken, head.state()), most)
-            found.before[board] = head
+            if (there := basis(board, taught.taken, head.state())) is not None:
+                new.add(there, -1)
+            if new.labels and max(new.counts) > most:
+                raise MicaError(f"{max(new.counts)} new examples of a label, more than --most {most}")
+            total = Head.from_state((found.total or head).state())
+            for label in (
+                total.labels if found.total is None else ()
+            ):  # a sum of nothing, with the first head's settings
+                total.forget(label)
+            total.add(new)
+            found.total, found.before[board] = total, head
         except MicaError as e:
             found.out[board] = printable(str(e))[:200]
     return found
-
-
-def _added(total: Head | None, head: Head, counted: Head | None, most: int) -> Head:
-    """The sum with what a head has learnt beyond what is counted already."""
-    new = Head.from_state(head.state())
-    if counted is not None:
-        new.add(counted, -1)
-    for label, n in zip(new.labels, new.counts, strict=True):
-        if n > most:
-            raise MicaError(f"{n} new examples of {label!r}, more than --most {most}")
-    if total is None:  # with the first head's settings
-        total = Head.from_state(head.state())
-        for label in total.labels:
-            total.forget(label)
-    total.add(new)
-    return total
 
 
 def counted(store: Store, sums: Sums) -> Callable[[str, int, bytes], Head | None]:
