@@ -53,7 +53,7 @@ def engine() -> list[Extension]:
             "mica.engine._engine",
             sources=[
                 "host_tools/mica/engine/_engine.c",
-                *(f"host_tools/mica/engine/{name}.c" for name in ("_kernels", "_learn")),
+                "host_tools/mica/engine/_kernels.c",
                 *sources,
             ],
             depends=[str(path.relative_to(ROOT)) for path in (ROOT / "usermod_c").rglob("*.h")],

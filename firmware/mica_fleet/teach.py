@@ -29,7 +29,10 @@ def answer(pusher: Any, letter: Any) -> bytes:
         heads = pusher.have.get("heads", {})
         say["generation"], say["taken"] = generation, heads.get(path, 0)
         pusher.agent.unload()  # memory for states
-        state = learn.load(path, MOST)
+        head = learn.load(path)
+        if len(head) > MOST:
+            raise ValueError(f"the head has {len(head)} bytes, more than {MOST}")
+        state = head
         if len(total):
             last, given, state = say["taken"], crc32(state) & 0xFFFFFFFF, b""
             if generation <= last:

@@ -18,7 +18,7 @@ from mica.link.board import Say
 from mica_fleet import capacity
 from mica_fleet.desired import blob, chunks
 from mica_fleet.mqtt_link import Listener
-from mica_fleet.reports import Have, State, parse_have, parse_state
+from mica_fleet.reports import Have, State, Taught, parse_have, parse_state, parse_taught
 from mica_fleet.rollout import Action, Ended, Restore, Rollout, Tell, Terms
 from mica_fleet.rollout import State as BoardState
 from mica_fleet.site import Site
@@ -27,6 +27,7 @@ from mica_fleet.store import Names, Store
 _LISTEN_SECONDS = 1.0  # for what is retained
 _BACK_SECONDS = 60.0  # for boards to take what they had before
 _ROM = "/rom/"
+Event = State | Have | Taught
 _LONGEST_NAME = 64  # bytes, as firmware/mica_fleet/push.py has it
 
 
@@ -47,7 +48,7 @@ class Fleet:
             raise MicaError(f"{site.path}: key is missing, which pushes are signed with", todo="make the fleet anew")
         self.site = site
         self.store = Store(site)
-        self._events: queue.SimpleQueue[tuple[str, State | Have]] = queue.SimpleQueue()
+        self._events: queue.SimpleQueue[tuple[str, Event]] = queue.SimpleQueue()
         self._sent: set[int] = set()
         self.states: dict[str, State] = {}
         self._listener = Listener(site, self._heard, tell=lambda board, reason: say(f"{board}: {reason}"))
@@ -63,14 +64,17 @@ class Fleet:
             self._events.put((board, parse_state(payload)))
         elif what == "have" and payload:
             self._events.put((board, parse_have(payload)))
+        elif what == "head":
+            self._events.put((board, parse_taught(payload)))
 
     def look(self, seconds: float = _LISTEN_SECONDS) -> None:
         """Wait for the reports of boards that are there."""
         end = time.monotonic() + seconds
         while (left := end - time.monotonic()) > 0:
-            self._next(left)
+            self.next_event(left)
 
-    def _next(self, seconds: float) -> tuple[str, State | Have] | None:
+    def next_event(self, seconds: float) -> tuple[str, Event] | None:
+        """The next report of a board, None where none comes in time."""
         try:
             board, event = self._events.get(timeout=seconds)
         except queue.Empty:
@@ -103,6 +107,10 @@ class Fleet:
         self._listener.client.publish(
             f"mica/{self.site.fleet}/to/{board}/want", self.store.want(board), qos=1, retain=True
         ).wait_for_publish(30.0)
+
+    def send(self, board: str, what: str, payload: bytes) -> None:
+        """Send a board a message that is not retained."""
+        self._listener.send(board, what, payload, qos=1)
 
     def had(self, board: str, names: Names) -> Names:
         """CRC-32 of the board's models of these names, now or when it was last there; None for no model. Names are left
@@ -171,14 +179,16 @@ class Fleet:
     def _next_actions(self, rollout: Rollout, told: Mapping[str, int]) -> list[Action]:
         """Wait for the next event, or for what is due."""
         due = rollout.next_due()
-        event = self._next(min(1.0, max(0.0, due - time.monotonic())) if due is not None else 1.0)
+        event = self.next_event(min(1.0, max(0.0, due - time.monotonic())) if due is not None else 1.0)
         now = time.monotonic()
         actions = rollout.tick(now)
         if event is not None:
             board, what = event
             if isinstance(what, State):
                 actions += rollout.up(now, board, what.up)
-            elif what.generation == told.get(board) or (what.verdict == "refused" and board in told):
+            elif isinstance(what, Have) and (
+                what.generation == told.get(board) or (what.verdict == "refused" and board in told)
+            ):
                 actions += rollout.verdict(now, board, what.verdict, what.reason)
         return actions
 
@@ -187,7 +197,7 @@ class Fleet:
         n = len(told)
         end = time.monotonic() + _BACK_SECONDS
         while told and time.monotonic() < end and any(self.states[b].up for b in told if b in self.states):
-            match self._next(0.5):
+            match self.next_event(0.5):
                 case (board, Have(generation, "confirmed" | "rejected", _)) if told.get(board) == generation:
                     del told[board]
         say(f"{n - len(told)} of {n} boards have what they had before")

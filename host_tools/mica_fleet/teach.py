@@ -6,7 +6,6 @@ Each example counts once, however often this is done: the part of a head that is
 
 from __future__ import annotations
 
-import queue
 import time
 import zlib
 from collections.abc import Callable, Mapping
@@ -17,20 +16,10 @@ from mica.format.names import printable
 from mica.learn import Head, digest
 from mica_fleet.desired import encode_lesson
 from mica_fleet.push import Fleet
-from mica_fleet.reports import Taught, parse_taught
+from mica_fleet.reports import Taught
 from mica_fleet.store import Store, Sums
 
 MOST_BYTES = 32_000  # of a state, as firmware/mica_fleet/teach.py has it
-
-
-@dataclass(frozen=True)
-class Terms:
-    """path: of the heads on the boards. most: new examples of a label from one board. forget: labels. seconds: for boards to answer."""
-
-    path: str
-    most: int
-    forget: tuple[str, ...]
-    seconds: float
 
 
 @dataclass
@@ -60,32 +49,23 @@ def add_up(
             if not taught.state:
                 found.before[board] = None
                 continue
-            head = Head.from_state(taught.state, model=model)
-            if head.kind != "prototype":
-                raise MicaError(f"a head of kind {head.kind}; prototypes alone can be added up")
+            head, new = (Head.from_state(taught.state, model=model) for _ in range(2))
             if head.width != width:
                 raise MicaError(f"a head of {head.width} numbers; the model gives {width}")
-            found.total = _added(found.total, head, basis(board, taught.taken, head.state()), most)
-            found.before[board] = head
+            if (there := basis(board, taught.taken, head.state())) is not None:
+                new.add(there, -1)
+            if new.labels and max(new.counts) > most:
+                raise MicaError(f"{max(new.counts)} new examples of a label, more than --most {most}")
+            total = Head.from_state((found.total or head).state())
+            for label in (
+                total.labels if found.total is None else ()
+            ):  # a sum of nothing, with the first head's settings
+                total.forget(label)
+            total.add(new)
+            found.total, found.before[board] = total, head
         except MicaError as e:
             found.out[board] = printable(str(e))[:200]
     return found
-
-
-def _added(total: Head | None, head: Head, counted: Head | None, most: int) -> Head:
-    """The sum with what a head has learnt beyond what is counted already."""
-    new = Head.from_state(head.state())
-    if counted is not None:
-        new.take_away(counted)
-    for label, n in zip(new.labels, new.counts, strict=True):
-        if n > most:
-            raise MicaError(f"{n} new examples of {label!r}, more than --most {most}")
-    if total is None:  # with the first head's settings
-        total = Head.from_state(head.state())
-        for label in total.labels:
-            total.forget(label)
-    total.add(new)
-    return total
 
 
 def counted(store: Store, sums: Sums) -> Callable[[str, int, bytes], Head | None]:
@@ -99,49 +79,27 @@ def counted(store: Store, sums: Sums) -> Callable[[str, int, bytes], Head | None
     return basis
 
 
-class Teacher(Fleet):
-    """A Fleet that reads answers to lessons as well, of boards that were asked."""
-
-    def __init__(self, *args: object) -> None:
-        self._asked: set[str] = set()
-        self._answers: queue.SimpleQueue[tuple[str, Taught]] = queue.SimpleQueue()
-        self._generation = 0
-        super().__init__(*args)  # type: ignore[arg-type]
-
-    def _heard(self, board: str, what: str, payload: bytes) -> None:
-        if what != "head":
-            super()._heard(board, what, payload)
-            return
-        taught = parse_taught(payload)
-        if taught.generation in (0, self._generation) and board in self._asked:
-            self._asked.discard(board)
-            self._answers.put((board, taught))
-
-    def ask(
-        self, generation: int, path: str, lessons: Mapping[str, tuple[bytes, bytes]], seconds: float
-    ) -> dict[str, Taught]:
-        """Send lessons, (state that was given, sum) for each board. The answers of those that answer in time."""
-        self._generation = generation
-        self._asked.update(lessons)
-        for board, (given, total) in lessons.items():
-            self._listener.send(
-                board, "teach", encode_lesson(self.site.key, board, generation, path, given, total), qos=1
-            )
-        answers: dict[str, Taught] = {}
-        end = time.monotonic() + seconds
-        while len(answers) < len(lessons) and (left := end - time.monotonic()) > 0:
-            try:
-                board, taught = self._answers.get(timeout=left)
-            except queue.Empty:
-                break
-            answers[board] = taught
-        self._asked.clear()
-        return answers
+Lesson = tuple[bytes, bytes]  # the state that a board gave, and the sum
 
 
-def teach(fleet: Teacher, name: str, data: bytes, width: int, terms: Terms) -> tuple[Head, dict[str, tuple[str, str]]]:
+def ask(fleet: Fleet, generation: int, path: str, lessons: Mapping[str, Lesson], seconds: float) -> dict[str, Taught]:
+    """Send each board its lesson. The answers of those that answer in time."""
+    for board, (given, total) in lessons.items():
+        fleet.send(board, "teach", encode_lesson(fleet.site.key, board, generation, path, given, total))
+    answers: dict[str, Taught] = {}
+    end = time.monotonic() + seconds
+    while len(answers) < len(lessons) and (left := end - time.monotonic()) > 0:
+        match fleet.next_event(left):
+            case (board, Taught() as taught) if board in lessons and taught.generation in (0, generation):
+                answers.setdefault(board, taught)
+    return answers
+
+
+def teach(
+    fleet: Fleet, name: str, data: bytes, width: int, *, path: str, most: int, forget: list[str], seconds: float
+) -> tuple[Head, dict[str, tuple[str, str]]]:
     """Add up the heads of all boards that are up with the model, and give these the sum. The sum; and board -> state (taught, left out,
-    failed) and reason. Raises MicaError."""
+    failed) and reason. path: of the heads on the boards. most: new examples of a label from one board. forget: labels. Raises MicaError."""
     fleet.look()
     store, crc = fleet.store, zlib.crc32(data)
     asked = [board for board, state in fleet.states.items() if state.up and crc in state.models.values()]
@@ -149,16 +107,14 @@ def teach(fleet: Teacher, name: str, data: bytes, width: int, terms: Terms) -> t
         raise MicaError(
             f"no board of {fleet.site.fleet} is up with {name}", todo=f"mica fleet push {fleet.site.path.stem} {name}"
         )
-    given = fleet.ask(store.next_generation(), terms.path, dict.fromkeys(asked, (b"", b"")), terms.seconds)
-    model, path = digest(data), terms.path
+    given = ask(fleet, store.next_generation(), path, dict.fromkeys(asked, (b"", b"")), seconds)
+    model = digest(data)
     key = f"{model.hex()} {path}"
     sums = store.taught.get(key, (0, {}))
     last = Head.from_state(store.read(sums[0]), model=model) if store.has(sums[0]) else None
-    found = add_up(model, width, last, given, counted(store, sums), terms.most)
-    out = {
-        board: ("left out", "no answer; its mica or the broker may be older") for board in asked if board not in given
-    }
-    out |= {board: ("left out", reason) for board, reason in found.out.items()}
+    found = add_up(model, width, last, given, counted(store, sums), most)
+    silent = dict.fromkeys(set(asked) - set(given), "no answer; its mica or the broker may be older")
+    out = {board: ("left out", reason) for board, reason in (silent | found.out).items()}
     total = found.total
     if total is None or not total.labels:
         reasons = "; ".join(f"{board}: {reason}" for board, (_, reason) in sorted(out.items()))
@@ -166,17 +122,16 @@ def teach(fleet: Teacher, name: str, data: bytes, width: int, terms: Terms) -> t
             f"no board of {fleet.site.fleet} has a head at {path} for {name} that counts{'; ' + reasons if reasons else ''}",
             todo="teach boards first, and save() there",
         )
-    for label in terms.forget:
+    for label in forget:
         total.forget(label)
     state = total.state()
     if len(state) > MOST_BYTES:
         raise MicaError(f"the sum has {len(state):,} bytes; a fleet takes {MOST_BYTES:,}", todo="--forget labels")
-    generation = store.next_generation()
-    crc = store.add(state)
+    generation, crc = store.next_generation(), store.add(state)
     gave = {b: (generation, 0 if h is None else store.add(h.state()), crc) for b, h in found.before.items()}
     store.keep_sums(key, (crc, sums[1] | gave))  # before it is sent: what boards then have is known
     due = [board for board, head in found.before.items() if head is None or head.state() != state]
-    answers = fleet.ask(generation, path, {board: (given[board].state, state) for board in due}, terms.seconds)
+    answers = ask(fleet, generation, path, {board: (given[board].state, state) for board in due}, seconds)
     for board in found.before:
         reason = "" if board not in due else "no answer; it is sent again next time"
         reason = printable(answers[board].reason) if board in answers else reason

@@ -14,7 +14,7 @@ from bare_metal import BARE, CORES, FLAGS, USERMOD, Core, fnv, node_modules
 from targets import ALL
 
 from mica.reference import learning
-from mica.reference.learning import ANOMALY, FIT, JUDGE, PROTOTYPE, SOFTMAX, TEACH, Shape
+from mica.reference.learning import ANOMALY, FIT, JUDGE, PROTOTYPE, SOFTMAX, TEACH, block_bytes
 from mica.toolchain.process import need_program
 
 HERE = Path(__file__).resolve().parent
@@ -38,12 +38,12 @@ def build(core: Core, folder: Path) -> Path:
     return program
 
 
-def measure(core: Core, shape: Shape, x: np.ndarray) -> list[tuple[int, int, int]]:
+def measure(core: Core, kind: int, setting: int, x: np.ndarray) -> list[tuple[int, int, int]]:
     """(op, count, hash of all blocks) of teaching, of each step and of judging, in the core's cycles or instructions."""
-    steps = STEPS if shape.kind == SOFTMAX else 1
+    steps = STEPS if kind == SOFTMAX else 1
     with tempfile.TemporaryDirectory() as folder:
         program, block = build(core, Path(folder)), Path(folder) / "block"
-        head = struct.pack("<9i", shape.kind, shape.width, shape.keep, shape.setting, 0, 0, 0, CLASSES, steps)
+        head = struct.pack("<9i", kind, WIDTH, KEEP, setting, 0, 0, 0, CLASSES, steps)
         block.write_bytes(head + x.tobytes())
         if core.command[0] == "node":
             command = ["node", str(BARE / "rp2040.mjs"), str(node_modules()), str(program), hex(core.jobs), str(block)]
@@ -60,14 +60,16 @@ def measure(core: Core, shape: Shape, x: np.ndarray) -> list[tuple[int, int, int
     ]
 
 
-def _by_oracle(shape: Shape, x: np.ndarray) -> list[tuple[int, int]]:
-    work, blocks = bytearray(2 * WIDTH), [bytearray(shape.block_bytes) for _ in range(CLASSES)]
+def _by_oracle(kind: int, setting: int, x: np.ndarray) -> list[tuple[int, int]]:
+    numbers, work = [kind, WIDTH, KEEP, setting, 0, 0, 0], bytearray(2 * WIDTH)
+    blocks = [bytearray(block_bytes(kind, WIDTH, KEEP)) for _ in range(CLASSES)]
     found = []
     for i, row in enumerate(x.reshape(-1, WIDTH)):
-        learning.learn(TEACH, shape, work, blocks, row.tobytes(), i % CLASSES)
+        work[WIDTH:] = row.tobytes()
+        learning.learn(TEACH, numbers, work, blocks, i % CLASSES)
     found.append((TEACH, fnv(b"".join(blocks))))
-    for step in range(STEPS if shape.kind == SOFTMAX else 1):
-        learning.learn(FIT, shape, work, blocks, b"", step)
+    for step in range(STEPS if kind == SOFTMAX else 1):
+        learning.learn(FIT, numbers, work, blocks, step)
         found.append((FIT, fnv(b"".join(blocks))))
     return [*found, (JUDGE, fnv(b"".join(blocks)))]
 
@@ -90,9 +92,9 @@ def test_cost_and_bytes(name: str, capsys: pytest.CaptureFixture[str]) -> None:
         pytest.skip(why)
     x = examples()
     for kind, number in NAMES.items():
-        shape = Shape(number, WIDTH, KEEP, 1440 if number == ANOMALY else 36)
-        got = measure(core, shape, x)
-        assert [(op, value) for op, _, value in got] == _by_oracle(shape, x), kind
+        setting = 1440 if number == ANOMALY else 36
+        got = measure(core, number, setting, x)
+        assert [(op, value) for op, _, value in got] == _by_oracle(number, setting, x), kind
         updates = [count // (CLASSES * KEEP) for op, count, _ in got[1:-1] if op == FIT][1:]
         with capsys.disabled():
             print(

@@ -14,7 +14,7 @@ from helpers import DEMO
 from mica.cli.main import main
 from mica.format.codec import decode
 from mica.learn import Head, digest
-from mica.link.heads import store
+from mica.link.push import store_head
 from mica.link.targets import open_board
 from mica.run.evaluation import load
 from mica.run.host import HostRunner
@@ -145,7 +145,7 @@ def test_a_board_takes_up_the_head(typed: Type, folder: Path, firmware: Callable
     typed("teach e.mica few.npz --shots 2 -o p.learnt")
     state = (folder / "p.learnt").read_bytes()
     with open_board("RPI_PICO@emu", rom_files={"e.mica": (folder / "e.mica").read_bytes()}) as board:
-        store(board, state, "/learnt")
+        store_head(board, state, "/learnt")
         found = board.exec("import mica\nh = mica.Learner(mica.Model('/rom/e.mica'))\nprint(h.labels, h.state().hex())")
     labels, taken = found.decode().strip().rsplit(" ", 1)
     assert labels == "['one', 'two', 'zero']" and bytes.fromhex(taken) == state
@@ -170,9 +170,9 @@ def test_demo_learn(typed: Type, firmware: Callable[[str], BuildResult]) -> None
         ("teach e.mica nowhere", "no such file"),
         ("teach e.mica", "there is no DATA"),
         ("teach e.mica few.npz --shots 0", "expected 1 or more"),
-        ("teach e.mica few.npz --loose 0", "give positive numbers"),
-        ("eval e.mica few.npz --head few.npz", "few.npz: the state of a head"),
-        ("push e.mica few.learnt", "cannot be read"),
+        ("teach e.mica few.npz --loose 0", "positive numbers are expected"),
+        ("eval e.mica few.npz --head few.npz", "few.npz: these bytes are no state of a head"),
+        ("push e.mica nothing.learnt", "no such file"),
         ("push few.learnt", "a head goes beside its model"),
     ],
 )

@@ -58,7 +58,7 @@ MAY_IMPORT: Mapping[str, set[str]] = {
     # a .mica on any target
     "run": _GRAPH | {"boards", "custom", "data", "engine", "importer", "link", "reference"},
     # a head that learns on a board, as it does here
-    "learn": _BYTES | {"engine", "reference"},
+    "learn": _BYTES | {"reference"},
     # data of a board's microphone and motion sensor, and a model's events from it
     "listen": _GRAPH | {"boards", "data", "link", "run"},
     # the whole compile: from a model file to a .mica, for a board

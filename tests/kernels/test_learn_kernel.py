@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import ctypes
 import re
+import subprocess
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
-from mica import engine
 from mica.reference import learning
-from mica.reference.learning import ANOMALY, FIT, JUDGE, PROTOTYPE, SOFTMAX, TEACH, Shape
+from mica.reference.learning import ANOMALY, FIT, JUDGE, PROTOTYPE, SOFTMAX, TEACH, block_bytes
+from mica.toolchain.process import need_program
 
 ROOT = Path(__file__).resolve().parents[2]
+USERMOD = ROOT / "usermod_c"
 # Width, classes, kept, examples, and how large the elements are.
 SIZES = (
     (1, 1, 1, 3, 127),
@@ -23,7 +28,74 @@ SIZES = (
     (200, 4, 6, 30, 128),
     (4096, 2, 2, 4, 128),
 )
-ops = learning.learn, engine.learn
+Op = Callable[..., bool]
+
+
+class _Learn(ctypes.Structure):
+    """mica_learn_t."""
+
+    _fields_ = (
+        ("numbers", ctypes.c_int32 * 7),
+        ("classes", ctypes.c_uint32),
+        ("work", ctypes.c_void_p),
+        ("blocks", ctypes.c_void_p * learning.MOST_CLASSES),
+    )
+
+
+@pytest.fixture(scope="module")
+def in_c(tmp_path_factory: pytest.TempPathFactory) -> Op:
+    """The C code, with the arguments of the oracle."""
+    made = tmp_path_factory.mktemp("learn") / "learn.so"
+    folders = [f"-I{USERMOD / 'include'}", f"-I{USERMOD / 'kernels'}"]
+    words = ["-std=c99", "-O2", "-shared", "-fPIC", *folders, str(USERMOD / "kernels" / "learn.c"), "-o", str(made)]
+    subprocess.run([need_program("gcc", "gcc"), *words], check=True)
+    library = ctypes.CDLL(str(made))
+    library.mica_learn_fit.restype = library.mica_learn_check.restype = ctypes.c_bool
+    library.mica_learn_block_bytes.restype = ctypes.c_size_t
+
+    def learn(op: int, numbers: Any, work: bytearray, blocks: list[bytearray], arg: int) -> bool:
+        width = numbers[1]
+        there = [(ctypes.c_char * len(b)).from_buffer(b) for b in (work, *blocks)]
+        at = [ctypes.addressof(t) for t in there]
+        p = _Learn((ctypes.c_int32 * 7)(*numbers), len(blocks), at[0], (ctypes.c_void_p * 64)(*at[1:]))
+        assert library.mica_learn_check(ctypes.byref(p))
+        assert all(len(b) == library.mica_learn_block_bytes(ctypes.byref(p)) for b in blocks)
+        more, x = False, ctypes.c_void_p(at[0] + width)
+        if op == TEACH:
+            library.mica_learn_teach(ctypes.byref(p), arg, x)
+        elif op == FIT:
+            more = library.mica_learn_fit(ctypes.byref(p), arg)
+        else:
+            library.mica_learn_judge(ctypes.byref(p), x)
+            numbers[4:] = p.numbers[4:]
+        return more
+
+    return learn
+
+
+class Case:
+    """Buffers of a head, and one of the two that works on them."""
+
+    def __init__(self, learn: Op, kind: int, width: int, keep: int, classes: int, setting: int = 32):
+        self.learn, self.width, self.numbers = learn, width, [kind, width, keep, setting, 0, 0, 0]
+        self.work = bytearray(2 * width)
+        self.blocks = [bytearray(block_bytes(kind, width, keep)) for _ in range(classes)]
+
+    def __call__(self, op: int, x: bytes = b"", arg: int = 0) -> bool:
+        self.work[self.width :] = x or bytes(self.width)
+        return self.learn(op, self.numbers, self.work, self.blocks, arg)
+
+    def fit(self, examples: list[tuple[bytes, int]]) -> int:
+        for x, k in examples:
+            self(TEACH, x, k)
+        step = 0
+        while self(FIT, arg=step):
+            step += 1
+        return step
+
+    def judge(self, x: bytes) -> list[int]:
+        self(JUDGE, x)
+        return self.numbers[4:]
 
 
 def _examples(rng: np.random.Generator, width: int, classes: int, n: int, size: int) -> list[tuple[bytes, int]]:
@@ -35,87 +107,71 @@ def _examples(rng: np.random.Generator, width: int, classes: int, n: int, size: 
     ]
 
 
-@pytest.mark.skipif(not engine.AVAILABLE, reason="no C compiler")
 @pytest.mark.parametrize("size", SIZES, ids=str)
 @pytest.mark.parametrize("kind", [PROTOTYPE, SOFTMAX, ANOMALY])
-def test_the_engine_equals_the_oracle(kind: int, size: tuple[int, int, int, int, int]) -> None:
+def test_the_engine_equals_the_oracle(kind: int, size: tuple[int, int, int, int, int], in_c: Op) -> None:
     width, classes, keep, n, most = size
     rng = np.random.default_rng(width)
-    shape = Shape(kind, width, keep, 1440 if kind == ANOMALY else 32)
-    examples = _examples(rng, width, classes, n, most)
-    there = [(bytearray(2 * width), [bytearray(shape.block_bytes) for _ in range(classes)]) for _ in ops]
-    for x, k in examples:
-        for op, (work, blocks) in zip(ops, there, strict=True):
-            op(TEACH, shape, work, blocks, x, k)
-    step, more = 0, 1
+    one, other = (
+        Case(op, kind, width, keep, classes, 1440 if kind == ANOMALY else 32) for op in (learning.learn, in_c)
+    )
+    for x, k in _examples(rng, width, classes, n, most):
+        one(TEACH, x, k)
+        other(TEACH, x, k)
+    step, more = 0, True
     while more and step < 4:
-        more, other = (
-            op(FIT, shape, work, blocks, b"", step)[0] for op, (work, blocks) in zip(ops, there, strict=True)
-        )
-        assert more == other and there[0][1] == there[1][1] and there[0][0][:width] == there[1][0][:width], step
+        more = one(FIT, arg=step)
+        assert more == other(FIT, arg=step) and one.blocks == other.blocks, step
+        assert one.work[:width] == other.work[:width], step
         step += 1
     assert step == (4 if kind == SOFTMAX else 1)
     for x, _ in _examples(rng, width, classes, 20, most):
-        one, other = (op(JUDGE, shape, work, blocks, x, 0) for op, (work, blocks) in zip(ops, there, strict=True))
-        assert one == other
+        assert one.judge(x) == other.judge(x)
 
 
-def _fitted(shape: Shape, examples: list[tuple[bytes, int]], classes: int) -> tuple[bytearray, list[bytearray], int]:
-    work, blocks = bytearray(2 * shape.width), [bytearray(shape.block_bytes) for _ in range(classes)]
-    for x, k in examples:
-        engine.learn(TEACH, shape, work, blocks, x, k)
-    step = 0
-    while engine.learn(FIT, shape, work, blocks, b"", step)[0]:
-        step += 1
-    return work, blocks, step
-
-
-def test_softmax_finds_what_was_taught() -> None:
+def test_softmax_finds_what_was_taught(in_c: Op) -> None:
     """All epochs are done, and the weights stay far from their limit."""
     rng = np.random.default_rng(3)
     for width, most in ((64, 6), (64, 40), (512, 100)):
         examples = _examples(rng, width, 5, 100, most)
-        shape = Shape(SOFTMAX, width, 30, 32)
-        work, blocks, epochs = _fitted(shape, examples, 5)
-        assert epochs == learning.epochs(100) == 15
-        found = [engine.learn(JUDGE, shape, work, blocks, x, 0)[0] == k for x, k in examples]
-        assert np.mean(found) > 0.95, (width, most)
-        largest = max(np.abs(np.frombuffer(b, "<i4", width, 16)).max() for b in blocks)
+        case = Case(in_c, SOFTMAX, width, 30, 5)
+        assert case.fit(examples) == learning.epochs(100) == 15
+        assert np.mean([case.judge(x)[0] == k for x, k in examples]) > 0.95, (width, most)
+        largest = max(np.abs(np.frombuffer(b, "<i4", width, 16)).max() for b in case.blocks)
         assert largest < 1 << 25 if width == 64 else largest < 1 << 22
 
 
-def test_softmax_stops_where_the_weights_are_large() -> None:
+def test_softmax_stops_where_the_weights_are_large(in_c: Op) -> None:
     """Weights that are beyond the limit, and wrong, so that they are to change, end it in C as in numpy."""
-    shape = Shape(SOFTMAX, 64, 2, 32)
     rng = np.random.default_rng(1)
-    for op in ops:
-        work, blocks = bytearray(128), [bytearray(shape.block_bytes) for _ in range(2)]
+    for op in (learning.learn, in_c):
+        case = Case(op, SOFTMAX, 64, 2, 2)
         for k in (0, 1):
-            op(TEACH, shape, work, blocks, rng.integers(-90, 90, 64).astype(np.int8).tobytes(), k)
-        assert op(FIT, shape, work, blocks, b"", 0)[0] == 1 and op(FIT, shape, work, blocks, b"", 1)[0] == 1
-        np.frombuffer(blocks[1], "<i4", 64, 16)[:] *= -(1 << 12)
-        assert op(FIT, shape, work, blocks, b"", 2)[0] == 0
+            case(TEACH, rng.integers(-90, 90, 64).astype(np.int8).tobytes(), k)
+        assert case(FIT, arg=0) and case(FIT, arg=1)
+        np.frombuffer(case.blocks[1], "<i4", 64, 16)[:] *= -(1 << 12)
+        assert not case(FIT, arg=2)
 
 
-def test_prototypes_are_means_in_any_order() -> None:
+def test_prototypes_are_means_in_any_order(in_c: Op) -> None:
     """Sums do not depend on the order, and the class of an example is that of the nearest mean, but for rounding."""
     rng = np.random.default_rng(5)
-    shape = Shape(PROTOTYPE, 64, 1, 32)
     examples = _examples(rng, 64, 4, 50, 30)
-    _, blocks, _ = _fitted(shape, examples, 4)
-    _, other, _ = _fitted(shape, examples[::-1], 4)
-    assert blocks == other
+    case, turned = Case(in_c, PROTOTYPE, 64, 1, 4), Case(in_c, PROTOTYPE, 64, 1, 4)
+    case.fit(examples)
+    turned.fit(examples[::-1])
+    assert case.blocks == turned.blocks
     means = np.array([np.mean([np.frombuffer(x, np.int8) for x, k in examples if k == c], axis=0) for c in range(4)])
     for x, _ in _examples(rng, 64, 4, 100, 60):
-        best, _, margin = engine.learn(JUDGE, shape, bytearray(128), blocks, x, 0)
+        best, _, margin = case.judge(x)
         far = ((np.frombuffer(x, np.int8) - means) ** 2).sum(1)
         assert far[best] <= far.min() + 64 * 4
-        limit = int.from_bytes(blocks[best][4:8], "little") / 16
+        limit = int.from_bytes(case.blocks[best][4:8], "little") / 16
         expected = 256 - 256 * far[best] / limit - 192 * far[best] / np.sort(far)[1]
         assert abs(margin - expected) < 2 + 256 * 80 / limit + 20000 / np.sort(far)[1]
 
 
-def test_limit_of_alarms() -> None:
+def test_limit_of_alarms(in_c: Op) -> None:
     """Of distances whose tail falls off as an exponential, one in N lies beyond the limit."""
     rng = np.random.default_rng(7)
     pairs, mean = 200, 12
@@ -123,9 +179,9 @@ def test_limit_of_alarms() -> None:
     x[np.arange(2 * pairs), np.arange(2 * pairs) // 2] = 127
     x[1::2, pairs] = np.minimum(rng.exponential(mean, pairs), 127)
     for one_in in (10, 100, 1000):
-        shape = Shape(ANOMALY, pairs + 1, 2 * pairs, one_in)
-        blocks = _fitted(shape, [(row.tobytes(), 0) for row in x], 1)[1]
-        limit = int.from_bytes(blocks[0][4:8], "little")
+        case = Case(in_c, ANOMALY, pairs + 1, 2 * pairs, 1, one_in)
+        case.fit([(row.tobytes(), 0) for row in x])
+        limit = int.from_bytes(case.blocks[0][4:8], "little")
         assert 0.85 < limit / (mean * np.log(one_in)) < 1.15, one_in
 
 

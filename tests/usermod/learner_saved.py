@@ -8,7 +8,7 @@ import vfs
 from binascii import crc32
 
 import mica
-from mica import learn
+from mica import heads, learn
 
 every = 701  # bytes between two cuts; tests/faults/test_power_cuts.py takes others
 BLOCK, COUNT = 512, 24
@@ -141,7 +141,7 @@ if hasattr(vfs, "VfsLfs2"):
     m = mica.Model(embedding)
     x = bytearray(64)
     inputs = [mica.Quantised(x)]
-    for kind in learn.KINDS:
+    for kind in heads.KINDS:
         number = cuts(kind, 2)
         gc.collect()
         print(kind, number > 2 or number)

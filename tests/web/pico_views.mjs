@@ -105,6 +105,28 @@ await page.waitForSelector('#listen[aria-pressed=false]');
 await page.locator('#sentence').fill('its too dark in the office');
 await page.locator('#talk button').click();
 seen.sentence = await compared('#call-answer');
+// Signs that the board learns, and has after a reset.
+const sign = async (line, press) => {
+  await press();
+  await page.waitForFunction((l) => document.getElementById('sign-answer').textContent.includes(l), line);
+  return text('#sign-answer');
+};
+const show = (digit) => page.locator('#written').selectOption(digit);
+for (const [digit, name, knows] of [['1', 'pole', 'pole (1)'], ['4', 'flag', 'pole (1), flag (1)'], ['7', 'hook', 'flag (1), hook (1)']]) {
+  await show(digit);
+  await page.locator('#sign').fill(name);
+  await sign(knows, () => page.locator('#teach').click());
+}
+await sign('hook (1).', () => page.locator('#keep').click());
+await page.locator('#sign').fill('ghost'); // which is not saved
+await sign('ghost (1)', () => page.locator('#teach').click());
+await sign('hook (1).', () => page.locator('#reset').click());
+seen.signs = [];
+for (const [digit, name] of [['4', 'flag'], ['1', 'pole']]) {
+  await show(digit);
+  await page.waitForFunction((n) => document.querySelector('#sign-answer b')?.textContent === n, name);
+  seen.signs.push(await text('#sign-answer'));
+}
 await page.screenshot({ path: join(out, 'pico-try.png'), fullPage: true });
 
 note('try');

@@ -192,6 +192,8 @@ def test_the_virtual_pico(made: Path, given: Path, tmp_path: Path) -> None:
     for what, label in labels.items():
         line = rf"{label}: the same bytes from a virtual Pico, which takes [\d.]+ ms"
         assert re.match(line, seen[what]), seen[what]
+    for answer, label in zip(seen["signs"], ("flag", "pole"), strict=True):
+        assert answer.startswith(label) and "knows pole (1), flag (1), hook (1)." in answer, answer
     assert "sound: True" in seen["prompt"] and "hello 111" in seen["prompt"]
     assert len(seen["layouts"]) >= 8
     for layout in seen["layouts"]:

@@ -17,8 +17,8 @@ static const uint16_t sixteenths[] = {
 };
 
 SMALL bool mica_learn_check(const mica_learn_t *p) {
-    return p->kind >= 0 && p->kind <= MICA_LEARN_ANOMALY && p->width >= 1 && p->width <= MICA_LEARN_MAX_WIDTH && p->keep >= 1
-           && p->keep <= MICA_LEARN_MAX_KEPT && p->setting >= 1 && p->setting < 1 << (p->kind == MICA_LEARN_ANOMALY ? 24 : 16);
+    return (uint32_t)p->kind <= MICA_LEARN_ANOMALY && (uint32_t)p->width - 1 < MICA_LEARN_MAX_WIDTH
+           && (uint32_t)p->keep - 1 < MICA_LEARN_MAX_KEPT && p->setting >= 1 && p->setting >> (p->kind == MICA_LEARN_ANOMALY ? 24 : 16) == 0;
 }
 
 SMALL static int32_t row_words(const mica_learn_t *p) {
@@ -367,11 +367,12 @@ SMALL void mica_learn_judge(mica_learn_t *p, const int8_t *x) {
         const uint32_t sum = numerators(p, x, e);  // may write over x
         score = (int32_t)((4096 * 256 + sum / 2) / sum);
     }
-    uint32_t next = UINT32_MAX;  // the least distance of another class than the best
-    for (uint32_t k = 0; k < p->classes; ++k) {
-        next = (int32_t)k != p->best && d[k] < next ? d[k] : next;
-    }
     const uint32_t limit = p->blocks[p->best]->limit, far = d[p->best];
+    uint32_t next = UINT32_MAX;  // the least distance of another class than the best
+    d[p->best] = next;
+    for (uint32_t k = 0; k < p->classes; ++k) {
+        next = d[k] < next ? d[k] : next;
+    }
     p->margin = 0;
     if (limit != 0) {
         // Beside the distance itself it counts how much nearer this class is than the next.

@@ -1,20 +1,25 @@
 """mica demo: handwritten digits, from ONNX to answers at a board's REPL; sentences to a house (talk.py); or a board that learns."""
 
 import argparse
+import ast
 import contextlib
+import hashlib
 import io
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from mica.cli import demo_learn, talk, target, text
+import mica
+from mica.cli import heads, talk, target, text
 from mica.cli import pack as pack_command
 from mica.demo import pictures
 from mica.errors import MicaError
 from mica.format.values import dequantise_output
+from mica.learn import Head, digest
 from mica.link import on_board
 from mica.link.targets import check_target
 from mica.run import evaluation
@@ -29,6 +34,13 @@ DEFAULT_TARGET = "MPS2_AN385"
 SHOWN = (0, 22, 3, 23, 1, 42, 2, 18, 17, 6, 282)
 
 REPL_LINES = ("import mica", 'm = mica.Model("digits.mica")', "m", "m.predict([{pixels}])[0]")
+# Of learn: labels by digits, examples of each, and digits that are judged, of other pictures; the last two are not taught.
+TAUGHT, SHOTS, JUDGED = {1: "one", 4: "four", 7: "seven"}, 3, (1, 4, 7, 1, 4, 7, 0, 3)
+LEARN_LINES = (
+    "import hashlib, mica",
+    'm = mica.Model("digits.mica")  # packed with --embedding',
+    "h = mica.Learner(m, path=None)",
+)
 
 JSON_KEYS = (
     "float_value, host_value, board_value, equal, size, arena_bytes, samples; of command: target, "
@@ -58,14 +70,14 @@ def run(args: argparse.Namespace) -> int:
         return talk.run(args.on or talk.DEFAULT_TARGET, args.say, args.json)
     if args.say:
         raise MicaError("--say goes with `mica demo command`")
-    if args.what == "learn":
-        result = demo_learn.run(args.on or demo_learn.DEFAULT_TARGET, args.json)
-        text.show(args, result, demo_learn.report)
-        return 0 if result["equal"] else 1
-    args.on = args.on or DEFAULT_TARGET
+    args.on = args.on or (talk.DEFAULT_TARGET if args.what == "learn" else DEFAULT_TARGET)
     if args.on == "host":
         raise MicaError("the demo compares a board with the host", todo="give --on a board, such as MPS2_AN385")
     check_target(args.on)
+    if args.what == "learn":
+        result = learn(args.on, (lambda line: None) if args.json else print)
+        text.show(args, result, learn_report)
+        return 0 if result["equal"] else 1
     folder = Path(pictures.__file__).parent
     say = (lambda line: None) if args.json else print
     data = evaluation.load(folder / "digits_test.npz")
@@ -79,7 +91,10 @@ def run(args: argparse.Namespace) -> int:
             board = open_runner(blob, args.on, target.say, progress)
         with board, HostRunner(blob) as host:
             if not args.json:
-                _repl(board, data)
+                typed = _prompt(board, print)
+                for line in REPL_LINES:
+                    typed(line, data.x[SHOWN[0]])
+                typed("del m", None)
                 _show(board, data)
             result = compare(host, board, data, FloatModel(folder / "digits.onnx"))
     result = {**result, **packed_facts}
@@ -116,26 +131,62 @@ def pack_facts(blob: bytes) -> dict[str, Any]:
     return {"size": len(blob), "arena_bytes": decode(blob).arena_bytes}
 
 
-def _repl(board: Runner, data: Dataset) -> None:
-    """Pushes the file, then types at the board what a person would, and shows what it answers."""
+def _prompt(board: Runner, say: Callable[[str], None]) -> Callable[[str, np.ndarray | None], str]:
+    """Pushes the file; what it returns types a line at the board as a person would, with a picture for {pixels}, and gives its answer."""
     from mica.run.board import BoardRunner
 
     assert isinstance(board, BoardRunner)
+    link = board.board
     if board.target == "UNIX":  # its file system is this computer's
-        board.board.exec(f"import os\nos.chdir({tempfile.gettempdir()!r})")
-    board.board.put(board.data, "_data")
-    board.board.exec(on_board.call("write_file", "digits.mica", "wb", on_board.Expression("_data")))
-    board.board.exec("del _data")
-    pixels = np.round(data.x[SHOWN[0]].reshape(-1), 4).tolist()
-    print(f"\nat the REPL of {board.target}:\n")
-    for line in REPL_LINES:
-        print(f">>> {line.replace('{pixels}', '[0.0, 0.0, 0.3125, ...]')}")
-        code = line.replace("{pixels}", str(pixels))
-        statement = code.startswith(("import", "m ="))
-        answer = board.board.exec(code if statement else f"print(repr({code}))").decode().strip()
+        link.exec(f"import os\nos.chdir({tempfile.gettempdir()!r})")
+    link.put(board.data, "_data")
+    link.exec(on_board.call("write_file", "digits.mica", "wb", on_board.Expression("_data")) + "\ndel _data")
+    say(f"\nat the REPL of {board.target}:\n")
+
+    def typed(line: str, x: np.ndarray | None = None) -> str:
+        say(f">>> {line.replace('{pixels}', '[0.0, 0.0, 0.3125, ...]')}")
+        code = line.partition("  #")[0]
+        code = code if x is None else code.replace("{pixels}", str(np.round(x.reshape(-1), 4).tolist()))
+        statement = code.startswith(("import", "m =", "h =", "h.teach", "del"))
+        answer = link.exec(code if statement else f"print(repr({code}))").decode().strip()
         if answer:
-            print(answer)
-    board.board.exec("del m")
+            say(answer)
+        return answer
+
+    return typed
+
+
+def learn(where: str, say: Callable[[str], None]) -> dict[str, Any]:
+    """A board, and this computer beside it, are taught three digits; the keys of `mica demo learn --json`."""
+    folder = Path(pictures.__file__).parent
+    data = evaluation.load(folder / "digits_test.npz")
+    blob = mica.pack(folder / "digits.onnx", folder / "digits_calib.npz", embedding="", plain=True).data
+    left = {d: iter(data.x[data.y == d]) for d in range(10)}
+    with open_runner(blob, where, target.say) as board, HostRunner(blob) as host:
+        head = Head("prototype", heads.width(host.model, "digits.mica"), model=digest(blob))
+        typed = _prompt(board, say)
+        for line in LEARN_LINES:
+            typed(line, None)
+        for digit, label in TAUGHT.items():
+            for _ in range(SHOTS):
+                x = next(left[digit])
+                typed(f"h.teach([{{pixels}}], {label!r})", x)
+                head.teach(host.run([host.quantise([x])])[0][0], label)
+        said = [ast.literal_eval(typed(f"h.predict([{{pixels}}])  # a {d}", next(left[d]))) for d in JUDGED]
+        equal = typed("hashlib.sha256(h.state()).digest().hex()", None) == repr(
+            hashlib.sha256(head.state()).hexdigest()
+        )
+        typed("del m, h", None)
+    answers = [found and found[0] for found in said]
+    right = sum(a == TAUGHT.get(d) for a, d in zip(answers, JUDGED, strict=True))
+    size = len(head.state())
+    return {"target": where, "answers": answers, "right": right, "equal": equal, "state_bytes": size}
+
+
+def learn_report(r: dict[str, Any]) -> str:
+    """The figures at the end of `mica demo learn`."""
+    equal = "equals what this computer learns of the same pictures" if r["equal"] else "DIFFERS from this computer's"
+    return f"\n{r['right']} of {len(r['answers'])} as expected; the head has {r['state_bytes']:,} bytes, and {equal}"
 
 
 def _show(board: Runner, data: Dataset) -> None:

@@ -1,5 +1,6 @@
-"""Heads that learn, for the commands that take one: `teach` makes it, `eval` measures it. The model's output is the embedding."""
+"""Heads that learn, for the commands that take one. The model's output is the embedding."""
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -23,22 +24,22 @@ def width(model: ModelFile, path: str) -> int:
     """Numbers of the embedding. Raises MicaError where the model's output is none."""
     ends = [model.tensors[t] for t in model.outputs]
     if len(ends) != 1 or ends[0].dtype != "int8" or model.state_bytes:
-        raise MicaError(
-            f"{path}: has {len(ends)} outputs ({', '.join(t.dtype for t in ends)}){' and a state' if model.state_bytes else ''}",
-            todo="expected one of int8: mica pack --embedding",
-        )
+        found = f"{len(ends)} outputs ({', '.join(t.dtype for t in ends)}){' and a state' if model.state_bytes else ''}"
+        raise MicaError(f"{path}: has {found}", todo="expected one of int8: mica pack --embedding")
     return int(np.prod(ends[0].dims))
 
 
-def read(path: str, data: bytes) -> Head:
-    """The head of a file, of this model. Raises MicaError."""
-    p = Path(path)
-    if not p.is_file():
-        raise MicaError(f"{p}: no such file", todo="mica teach makes a head")
+def read(path: str, *models: bytes) -> Head:
+    """The head of a file, of one of these models. Raises MicaError."""
+    if not Path(path).is_file():
+        raise MicaError(f"{path}: no such file", todo="mica teach makes a head")
     try:
-        return Head.from_state(p.read_bytes(), model=digest(data))
+        head = Head.from_state(Path(path).read_bytes())
     except MicaError as e:
         raise e.at(path) from None
+    if head.model not in map(digest, models):
+        raise MicaError(f"{path}: taught with another model", todo="teach again, or take that model")
+    return head
 
 
 def embedded(
@@ -52,55 +53,57 @@ def embedded(
         progress(f"embeddings on {runner.target}", at + len(some), len(given))
 
 
+def labels_of(head: Head) -> list[dict[str, Any]]:
+    """Its labels and their numbers of examples, for --json."""
+    return [{"label": label, "examples": n} for label, n in zip(head.labels, head.counts, strict=True)]
+
+
+def table(r: dict[str, Any]) -> str:
+    """The labels of a result as lines for a terminal."""
+    return text.table(("label", "examples"), [tuple(row.values()) for row in r["labels"]], "lr")
+
+
 def evaluate(head: Head, path: str, runner: Runner, most: int | None = None) -> dict[str, Any]:
     """The keys of `mica eval --head --json`. Labels that the head was not taught are to be unknown to it."""
     given = examples.read(path, runner.model, say)[:most]
     width(runner.model, "the model")
-    answers: list[str] = []
-    margins: list[float] = []
     with text.watch() as watch:
-        for _, x in embedded(given, runner, watch.progress):
-            label, _, margin = head.closest(x)
-            answers.append(label if margin >= 0 else UNKNOWN)
-            margins.append(margin)
-    names, columns = sorted({e.label for e in given}), [*head.labels, UNKNOWN]
-    counts = np.zeros((len(names), len(columns)), np.int64)
-    for example, answer in zip(given, answers, strict=True):
-        counts[names.index(example.label), columns.index(answer)] += 1
+        found = [head.closest(x) for _, x in embedded(given, runner, watch.progress)]
+    answers = [label if margin >= 0 else UNKNOWN for label, _, margin in found]
+    pairs = Counter(zip((e.label for e in given), answers, strict=True))
     taught = np.array([e.label in head.labels for e in given])
     right = np.array([e.label == a for e, a in zip(given, answers, strict=True)])
     known = np.array([a != UNKNOWN for a in answers])
-    auc = evaluation.auc(-np.array(margins), (~taught).astype(int)) if 0 < taught.sum() < len(taught) else None
+    far = -np.array([margin for _, _, margin in found])
+
+    def share(x: np.ndarray) -> float | None:
+        return float(x.mean()) if len(x) else None
+
+    columns = [*head.labels, UNKNOWN]
     return {
         "target": runner.target,
         "kind": head.kind,
         "samples": len(given),
         "taught": int(taught.sum()),
-        "value": float(right[taught].mean()) if taught.any() else None,
-        "accepted": float(known[taught].mean()) if taught.any() else None,
-        "taken": float(known[~taught].mean()) if (~taught).any() else None,
-        "auc": auc,
+        "value": share(right[taught]),
+        "accepted": share(known[taught]),
+        "taken": share(known[~taught]),
+        "auc": evaluation.auc(far, (~taught).astype(int)) if 0 < taught.sum() < len(taught) else None,
         "labels": columns,
-        "confusion": [{"label": name, "answers": row.tolist()} for name, row in zip(names, counts, strict=True)],
+        "confusion": [
+            {"label": name, "answers": [pairs[name, c] for c in columns]} for name in sorted({e.label for e in given})
+        ],
     }
 
 
 def report(r: dict[str, Any]) -> str:
     """The figures of a head as lines for a terminal."""
-
-    def share(x: float | None) -> str:
-        return "-" if x is None else text.percent(x)
-
-    lines = []
-    if r["taught"]:
-        lines.append(
-            f"right {share(r['value'])} of {r['taught']} samples of what was taught; {share(r['accepted'])} are not unknown"
-        )
-    if r["taken"] is not None:
-        lines.append(
-            f"taken for a taught label: {share(r['taken'])} of {r['samples'] - r['taught']} samples of other labels"
-        )
-    if r["auc"] is not None:
-        lines.append(f"auc {r['auc']:.3f}: the chance that a sample of another label is farther away than a taught one")
+    value, accepted, taken = ("-" if r[k] is None else text.percent(r[k]) for k in ("value", "accepted", "taken"))
+    lines = [
+        (r["taught"], f"right {value} of {r['taught']} samples of what was taught; {accepted} are not unknown"),
+        (r["taken"] is not None, f"taken for a taught label: {taken} of {r['samples'] - r['taught']} of other labels"),
+        (r["auc"] is not None, f"auc {r['auc'] or 0:.3f}: the chance that a sample of another label is farther away"),
+    ]
     rows = [(row["label"], *(n or "." for n in row["answers"])) for row in r["confusion"]]
-    return "\n".join([*lines, "", text.table(("samples of", *r["labels"]), rows, "l" + "r" * len(r["labels"]))])
+    matrix = text.table(("samples of", *r["labels"]), rows, "l" + "r" * len(r["labels"]))
+    return "\n".join([*(line for there, line in lines if there), "", matrix])

@@ -92,39 +92,35 @@ def _embeddings(args: argparse.Namespace) -> int:
     from mica.importer import kinds
 
     kinds.read_as(Path(args.model))
-    found, rule = few_shot.figures(Path(args.model), args.frontend, args.eval)
+    found, draw = few_shot.figures(Path(args.model), args.frontend, args.eval)
     if not found:
         raise MicaError(
             f"{args.model}: has no layer behind which an embedding could be",
             todo="name a tensor: pack --embedding TENSOR",
         )
-    result = {"file": args.model, "embeddings": [vars(c) for c in found], **(vars(rule) if rule else {})}
-    text.show(args, result, embeddings_report)
+    text.show(args, {"file": args.model, "embeddings": [vars(c) for c in found], **draw}, embeddings_report)
     return 0
 
 
 def embeddings_report(r: dict[str, Any]) -> str:
     """A row for each tensor, and what its figure means."""
-    shown = "ways" in r
     rows = [
         (
             c["name"],
             text.count(c["size"]),
-            *([text.percent(c["accuracy"])] if shown else []),
+            "" if c["accuracy"] is None else text.percent(c["accuracy"]),
             "<- default" if c["default"] else "",
         )
         for c in r["embeddings"]
     ]
-    head = ("tensor for --embedding", "numbers", *(["few-shot"] if shown else []), "")
-    lines = [text.table(head, rows, "lrrl" if shown else "lrl"), ""]
-    if shown:
-        lines.append(
+    last = "--data with labels shows how well each separates its classes"
+    if "ways" in r:
+        last = (
             f"few-shot: {r['ways']} classes of the data are drawn, {r['shots']} examples of each are learnt, and others told by the nearest "
             f"mean;\nchance is {text.percent(1 / r['ways'])}. For new classes, give data of classes that the network was not trained on."
         )
-    else:
-        lines.append("--data with labels shows how well each separates its classes")
-    return printable_lines("\n".join(lines))
+    head = ("tensor for --embedding", "numbers", "few-shot" if "ways" in r else "", "")
+    return printable_lines(f"{text.table(head, rows, 'lrrl')}\n\n{last}")
 
 
 def as_onnx(model: codec.ModelFile, data: bytes, board_name: str, exact: bool) -> bytes:

@@ -31,6 +31,7 @@ ROMFS_SPARE = 4096  # bytes of a window beside the weights: the file system's ow
 
 def add_arguments(parser: argparse.ArgumentParser, board: bool = True, data: bool = True) -> None:
     """board, data: False where the command has a --board or --data with a meaning of its own."""
+    parser.set_defaults(alone=False)  # pack's, where a front end is the whole model
     first = parser.add_argument_group("most used")
     first.add_argument(
         "--calib",
@@ -163,7 +164,6 @@ def job_of(args: argparse.Namespace, board: BoardSpec | None, model: str | None 
     from mica.importer import vocabulary
 
     named = model or args.model
-    alone = getattr(args, "alone", False)
     return Job(
         model=Path(named),
         samples=args.calib,
@@ -186,8 +186,8 @@ def job_of(args: argparse.Namespace, board: BoardSpec | None, model: str | None 
         labelled=getattr(args, "eval", None),
         golden=args.golden,
         key=signature.read_key(args.key) if args.key else None,
-        embedding="" if alone and args.embedding is None else args.embedding,
-        alone=alone,
+        embedding="" if args.alone and args.embedding is None else args.embedding,
+        alone=args.alone,
     )
 
 
@@ -229,7 +229,7 @@ def files_read(args: argparse.Namespace, output: Path) -> list[tuple[str, str | 
     from mica.importer.onnx_file import external_files
 
     read: list[tuple[str, str | Path | None]] = [
-        ("the model", None if getattr(args, "alone", False) else args.model),
+        ("the model", None if args.alone else args.model),
         ("the labels", args.labels),
         ("the vocabulary", args.tokens.split(",")[0] if args.tokens else None),
         ("the key", args.key),
@@ -238,7 +238,7 @@ def files_read(args: argparse.Namespace, output: Path) -> list[tuple[str, str | 
     ]
     if args.calib:
         read += [("the calibration data", path) for path in sample_files(args.calib)]
-    if output.exists() and not getattr(args, "alone", False):  # to look takes as long as reading the model
+    if output.exists() and not args.alone:  # to look takes as long as reading the model
         read += [("a part of the model", path) for path in external_files(args.model)]
     return read
 
@@ -268,12 +268,7 @@ def command(args: argparse.Namespace, model: str) -> str:
         ("--golden", [str(args.golden)] if args.golden else []),
         ("--custom", _file_names(*args.custom)),
     ]
-    words = [
-        "mica",
-        "pack",
-        *([] if getattr(args, "alone", False) else _file_names(model)),
-        *(["--plain"] if args.plain else []),
-    ]
+    words = ["mica", "pack", *([] if args.alone else _file_names(model)), *(["--plain"] if args.plain else [])]
     words += ["--feed"] if args.feed else []
     words += [] if args.embedding is None else [f"--embedding={args.embedding}" if args.embedding else "--embedding"]
     words += [word for option, values in options for value in values for word in (option, value)]

@@ -7,7 +7,6 @@ A board with stock MicroPython gets mica's native module first, with --yes or af
 """
 
 import argparse
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -55,27 +54,6 @@ def add_board(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _head(path: str, files: Mapping[str, bytes]) -> bytes:
-    """The state of a head, of one of the models that go with it. Raises MicaError."""
-    from mica.learn import Head, digest
-
-    if not files:
-        raise MicaError(f"{path}: a head goes beside its model", todo=f"mica push M.mica {path}")
-    try:
-        state = Path(path).read_bytes()
-    except OSError as e:
-        raise MicaError(f"{path}: cannot be read: {e.strerror}") from None
-    try:
-        head = Head.from_state(state)
-    except MicaError as e:
-        raise e.at(path) from None
-    if head.model not in {digest(data) for data in files.values()}:
-        raise MicaError(
-            f"{path}: was taught with another model than {', '.join(files)}", todo="push it beside that one"
-        )
-    return state
-
-
 def open_target(args: argparse.Namespace) -> Any:
     from mica.link.targets import open_board
 
@@ -89,11 +67,11 @@ def open_target(args: argparse.Namespace) -> Any:
 
 
 def run(args: argparse.Namespace) -> int:
+    from mica.cli.heads import read as read_head
     from mica.format import signature
     from mica.format.codec import FormatError, decode
     from mica.link import push
     from mica.link.answers import WithoutMica, require_mica
-    from mica.link.heads import store
 
     key = signature.read_key(args.key) if args.key else None
     files: dict[str, bytes] = {}
@@ -116,7 +94,9 @@ def run(args: argparse.Namespace) -> int:
         if Path(path).name in files:
             raise MicaError(f"{path}: two models are called {Path(path).name}, and a board would keep one of them")
         files[Path(path).name] = data
-    head = _head(heads[0], files) if heads else b""
+    if heads and not files:
+        raise MicaError(f"{heads[0]}: a head goes beside its model", todo=f"mica push M.mica {heads[0]}")
+    head = read_head(heads[0], *files.values()).state() if heads else b""
     with open_target(args) as board:
         try:
             require_mica(board)
@@ -127,7 +107,7 @@ def run(args: argparse.Namespace) -> int:
         with text.Progress(f"pushing to {board.name}", "bytes") as progress:
             done = push.push(board, files, say=say, progress=progress, key=key)
         if heads and done.confirmed:
-            store(board, head, args.learnt)
+            push.store_head(board, head, args.learnt)
         result = {"target": board.name, "files": sorted(files), "head": heads[0] if heads else None, **vars(done)}
         result["seconds"] = round(done.seconds, 3)
     if args.json:

@@ -15,37 +15,33 @@ from mica.learn import KINDS, Head, digest
 from mica.run import examples
 
 JSON_KEYS = "file, size, kind, width, target, labels[] (label, examples)"
+SETTINGS = {
+    "loose": (float, "how much farther than usual an example may be (2.25)"),
+    "alarms": (float, "of anomaly: false alarms a day that are tolerated (1)"),
+    "judged": (float, "of anomaly: recordings that are judged a day (1440)"),
+    "keep": (int, "examples kept of a label, by softmax and anomaly (20)"),
+}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    data = (
+        "a folder with a folder of sound files, pictures or .npz files for each label, or with files of one label, its own name. Or an "
+        ".npz with x and y, or a table with a column label"
+    )
+    kind = "prototype, the default: the nearest mean; softmax: weights for each label; anomaly: far from all that was learnt"
+    add = (
+        "go on with this head: labels are added, and examples to labels. Prototypes of several boards are added up: "
+        "--head A --head B"
+    )
     parser.add_argument("model", metavar="M.mica")
-    parser.add_argument(
-        "data",
-        metavar="DATA",
-        nargs="?",
-        help="a folder with a folder of sound files, pictures or .npz files for each label, or with files of one label, its own name. Or an "
-        ".npz with x and y, or a table with a column label",
-    )
+    parser.add_argument("data", metavar="DATA", nargs="?", help=data)
     parser.add_argument("-o", "--output", metavar="HEAD.learnt", help="default: M.learnt beside the model")
-    parser.add_argument(
-        "--kind",
-        choices=KINDS,
-        default=KINDS[0],
-        help="prototype, the default: the nearest mean; softmax: weights for each label; anomaly: far from all that was learnt",
-    )
+    parser.add_argument("--kind", choices=KINDS, default=KINDS[0], help=kind)
     parser.add_argument("--shots", metavar="N", type=int, help="the first N examples of each label; default: all")
-    parser.add_argument(
-        "--head",
-        metavar="OLD.learnt",
-        action="append",
-        default=[],
-        help="go on with this head: labels are added, and examples to labels. Prototypes of several boards are added up: --head A --head B",
-    )
+    parser.add_argument("--head", metavar="OLD.learnt", action="append", default=[], help=add)
     rule = parser.add_argument_group("what is unknown")
-    rule.add_argument("--loose", metavar="X", type=float, help="how much farther than usual an example may be (2.25)")
-    rule.add_argument("--alarms", metavar="N", type=float, help="of anomaly: false alarms a day that are tolerated (1)")
-    rule.add_argument("--judged", metavar="N", type=float, help="of anomaly: recordings that are judged a day (1440)")
-    rule.add_argument("--keep", metavar="N", type=int, help="examples kept of a label, by softmax and anomaly (20)")
+    for name, (number, says) in SETTINGS.items():
+        rule.add_argument(f"--{name}", metavar="X" if name == "loose" else "N", type=number, help=says)
     target.add_on(parser)
 
 
@@ -64,25 +60,16 @@ def run(args: argparse.Namespace) -> int:
         with text.watch() as watch:
             for label, x in heads.embedded(given, runner, watch.progress):
                 head.teach(x, label)
-        where = runner.target
+        result = {"file": str(output), "kind": head.kind, "width": head.width, "target": runner.target}
     state = head.state()
     outputs.write(output, state)
-    rows = [{"label": label, "examples": n} for label, n in zip(head.labels, head.counts, strict=True)]
-    result = {
-        "file": str(output),
-        "size": len(state),
-        "kind": head.kind,
-        "width": head.width,
-        "target": where,
-        "labels": rows,
-    }
-    text.show(args, result, report)
+    text.show(args, {**result, "size": len(state), "labels": heads.labels_of(head)}, report)
     return 0
 
 
 def _head(args: argparse.Namespace, data: bytes, width: int) -> Head:
     """A new one, or the sum of those of --head. Raises MicaError."""
-    settings = {k: v for k in ("keep", "loose", "alarms", "judged") if (v := getattr(args, k)) is not None}
+    settings = {name: v for name in SETTINGS if (v := getattr(args, name)) is not None}
     if not args.head:
         return Head(args.kind, width, model=digest(data), **settings)
     if settings:
@@ -95,11 +82,5 @@ def _head(args: argparse.Namespace, data: bytes, width: int) -> Head:
 
 def report(r: dict[str, Any]) -> str:
     """The labels, and what the file is."""
-    rows = [(row["label"], row["examples"]) for row in r["labels"]]
-    return "\n".join(
-        [
-            text.table(("label", "examples"), rows, "lr"),
-            "",
-            f"head  {r['file']}: {text.count(r['size'])} bytes, {r['kind']} of {r['width']} numbers, by embeddings on {r['target']}",
-        ]
-    )
+    size = f"{text.count(r['size'])} bytes, {r['kind']} of {r['width']} numbers, by embeddings on {r['target']}"
+    return f"{heads.table(r)}\n\nhead  {r['file']}: {size}"

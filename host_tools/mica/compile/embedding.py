@@ -11,12 +11,15 @@ The last two have no network. Means and deviations are those of the calibration 
 import copy
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
+import onnx
 
 from mica.compile.state import State
 from mica.data.calibration import samples_for
 from mica.errors import MicaError, did_you_mean
+from mica.importer.onnx_file import import_proto
 from mica.ir.graph import Graph, Node
 from mica.passes import dead_code, pipeline
 from mica.reference import float_ops
@@ -24,45 +27,55 @@ from mica.sound import front_ends, insert
 
 DENSE = ("Gemm", "MatMul", "QGemm", "QLinearMatMul")
 LAYERS = (*DENSE, "Conv", "QLinearConv")
+PLAIN = ("Reshape", "Flatten", "DequantizeLinear", "QuantizeLinear")
 POOLS = {"max": "GlobalMaxPool", "mean": "GlobalAveragePool"}
 LISTED = 6  # layers, counted from the end
 LARGE = 512  # numbers; a head keeps as many bytes for each example
-RAW, FACTOR, SHIFT = "features.raw", "features.factor", "features.shift"
+RAW, FACTOR, SHIFT = "raw", "factor", "shift"
+# x [1, rows, n] -> the mean of each column, and of its steps' sizes [1, 2 n]
+STATISTICS = """mean = ReduceMean <axes=[1], keepdims=0> (x)
+    later = Slice <axes=[1], starts=[1], ends=[2147483647]> (x)
+    earlier = Slice <axes=[1], starts=[0], ends=[-1]> (x)
+    step = Sub(later, earlier)
+    size = Abs(step)
+    steps = ReduceMean <axes=[1], keepdims=0> (size)
+    raw = Concat <axis=1> (mean, steps)"""
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """A tensor that may be the embedding, as for --embedding, and its numbers. default: no other was asked for."""
+    """A tensor for --embedding, and its numbers. accuracy: of few_shot.py, None without data."""
 
     name: str
     size: int
     default: bool = False
+    accuracy: float | None = None
 
 
 def candidates(g: Graph) -> list[Candidate]:
     """Inputs of the last layers of an imported graph, the last layer's first; feature maps by their maximum and mean."""
-    found = dict.fromkeys(name for node in list(_layers(g, LAYERS))[: -LISTED - 1 : -1] if (name := _before(g, node)))
-    try:
-        first = default(g)
-    except MicaError:
-        first = ""
+    found = dict.fromkeys(_before(g, node) for node in list(_layers(g, LAYERS))[: -LISTED - 1 : -1])
+    first = _default(g)
     listed = []
-    for name in [first, *(n for n in found if n != first)] if first else found:
-        shape = g.value(name).shape
-        maps = len(shape) > 2 and g.value(name).size > shape[1]
-        names = [f"{name}:{pool}" for pool in POOLS] if maps and name != first else [name]
-        listed += [Candidate(n, shape[1] if maps and n != name else g.value(name).size, n == first) for n in names]
+    for name in dict.fromkeys((first, *found)):
+        if name:
+            shape, size = g.value(name).shape, g.value(name).size
+            maps = len(shape) > 2 and size > shape[1] and name != first
+            names = [f"{name}:{pool}" for pool in POOLS] if maps else [name]
+            listed += [Candidate(n, shape[1] if maps else size, n == first) for n in names]
     return listed
 
 
 def default(g: Graph) -> str:
     """The tensor before the last dense layer, before the last convolution where there is none. Raises MicaError."""
-    for ops in (DENSE, LAYERS):
-        if layers := list(_layers(g, ops)):
-            if name := _before(g, layers[-1]):
-                return name
-            break
+    if name := _default(g):
+        return name
     raise MicaError("--embedding: no layer stands before the last dense one", todo="name a tensor: --embedding TENSOR")
+
+
+def _default(g: Graph) -> str:
+    layers = list(_layers(g, DENSE)) or list(_layers(g, LAYERS))
+    return _before(g, layers[-1]) if layers else ""
 
 
 def cut(s: State) -> State:
@@ -92,19 +105,17 @@ def shorten(g: Graph, wishes: list[str]) -> None:
 def of_front_end(text: str) -> Graph:
     """A graph whose input takes the features of a front end, and whose output is an embedding of them. Raises MicaError."""
     shape = front_ends.shape_alone(text)
-    g = Graph("features", ["x"], ["embedding"])
-    g.features = {"x"}
     n = shape[-1] * (len(shape) - 1)
-    for name, form in (("x", shape), (RAW, (1, n)), ("features.scaled", (1, n)), ("embedding", (1, n))):
-        g.new_value(name, form)
-    if len(shape) == 3:
-        _statistics(g, shape)
-    else:
-        g.nodes.append(Node("Identity", RAW, ["x"], [RAW]))
-    g.new_const(FACTOR, np.ones((1, n), np.float32))
-    g.new_const(SHIFT, np.zeros((1, n), np.float32))
-    g.nodes.append(Node("Mul", "features.scaled", [RAW, FACTOR], ["features.scaled"]))
-    g.nodes.append(Node("Add", "embedding", ["features.scaled", SHIFT], ["embedding"]))
+    body = STATISTICS if len(shape) == 3 else "raw = Identity(x)"
+    values = {
+        name: f"float[1,{n}] {name} = {{{','.join([value] * n)}}}" for name, value in ((FACTOR, "1"), (SHIFT, "0"))
+    }
+    model = onnx.parser.parse_model(
+        f'<ir_version: 8, opset_import: ["": 9]> features (float{list(shape)} x) => (float[1,{n}] embedding) '
+        f"<{', '.join(values.values())}> {{ {body} scaled = Mul(raw, factor) embedding = Add(scaled, shift) }}"
+    )
+    g = import_proto(Path("features"), model, 9, front_end=True)
+    g.values = {name: g.values[name] for name in ("x", "embedding", *g.values)}  # the order of tensors in the file
     return g
 
 
@@ -129,26 +140,6 @@ def centre(s: State) -> State:
     for name, data in ((FACTOR, factor), (SHIFT, -seen.mean(axis=0) * factor)):
         s.graph.value(name).data = data.astype(np.float32)[None]
     return s
-
-
-def _statistics(g: Graph, shape: tuple[int, ...]) -> None:
-    """x [1, rows, n] -> the mean of each column, and of its steps' sizes [1, 2 n]"""
-    _, rows, n = shape
-    for name, form in (("later", rows - 1), ("earlier", rows - 1), ("step", rows - 1), ("size", rows - 1)):
-        g.new_value(name, (1, form, n))
-    for name in ("mean", "steps"):
-        g.new_value(name, (1, n))
-    zero, one, last, end = (g.new_const(f"row.{k}", np.array([k])) for k in (0, 1, rows - 1, rows))
-    reduce = {"axes": [1], "keepdims": 0}
-    g.nodes += [
-        Node("ReduceMean", "mean", ["x"], ["mean"], reduce),
-        Node("Slice", "later", ["x", one, end, one], ["later"]),
-        Node("Slice", "earlier", ["x", zero, last, one], ["earlier"]),
-        Node("Sub", "step", ["later", "earlier"], ["step"]),
-        Node("Abs", "size", ["step"], ["size"]),
-        Node("ReduceMean", "steps", ["size"], ["steps"], dict(reduce)),
-        Node("Concat", RAW, ["mean", "steps"], [RAW], {"axis": 1}),
-    ]
 
 
 def _output(g: Graph, wish: str) -> str:
@@ -192,11 +183,6 @@ def _before(g: Graph, node: Node) -> str:
     """The data that a layer reads, as the layers before it made it; "" where that is an input of the model."""
     makers, name = g.producers(), node.inputs[0]
     back = name
-    while (maker := makers.get(back)) is not None and maker.op in (
-        "Reshape",
-        "Flatten",
-        "DequantizeLinear",
-        "QuantizeLinear",
-    ):
+    while (maker := makers.get(back)) is not None and maker.op in PLAIN:
         back = maker.inputs[0]
     return "" if maker is None else name

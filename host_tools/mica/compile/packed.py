@@ -42,6 +42,9 @@ class Options(TypedDict, total=False):
     stream: tuple[str, int]
     golden: int  # vectors for self-tests
     key: bytes  # signs the file
+    embedding: (
+        str  # the tensor that is the output, for heads that learn; "" for what stands before the last dense layer
+    )
     custom: Sequence[str | Path]  # files with operators of your own
 
 
@@ -125,6 +128,7 @@ def job_of(model: Path, samples: Samples, options: Options) -> Job:
         windows=tuple(Window(name, None, rows) for name, rows in options.get("windows", ())),
         step=None if stream is None else Window(stream[0], None, stream[1]),
         front_end=options.get("frontend"),
+        embedding=options.get("embedding"),
         custom=ops,
         golden=options.get("golden", 0),
         key=options.get("key"),

@@ -19,7 +19,7 @@ from ..format.pictures import Frame
 from ..format.schema import DTYPES, HEADER, record_bytes
 from ..format.tokens import Unspelled
 from ..kernels import CUSTOM
-from ..reference import learning, pictures
+from ..reference import pictures
 from ..reference.executor import ReferenceModel
 from ..reference.sample import sample as draw
 
@@ -212,16 +212,6 @@ def see(frame: Frame, data: bytes, table: Array, begin: int = 0, end: int | None
     size = (stop - begin, frame.out_w)
     shape = (frame.channels, *size) if frame.has("PLANES") else (*size, frame.channels)
     return np.frombuffer(made, np.int8).reshape(shape)
-
-
-def learn(op: int, shape: learning.Shape, work: Any, blocks: list[bytearray], x: Any, arg: int) -> tuple[int, int, int]:
-    """One operation of a head that learns: see reference.learning.learn()."""
-    if not AVAILABLE:
-        return learning.learn(op, shape, work, blocks, x, arg)
-    numbers = np.array([*astuple(shape), 0, 0, 0], "<i4")
-    more = _engine.learn(op, numbers, work, blocks, x, arg)
-    best, score, margin = numbers[4:].tolist()
-    return (best, score, margin) if op == learning.JUDGE else (int(more), 0, 0)
 
 
 def _has_custom(data: bytes) -> bool:

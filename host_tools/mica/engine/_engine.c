@@ -14,7 +14,6 @@
 #define SCRATCH (128u << 10)
 
 static PyObject *engine_error;
-PyObject *mica_engine_learn(PyObject *module, PyObject *args);  // _learn.c
 PyObject *mica_engine_isa(PyObject *module, PyObject *args);    // _kernels.c
 PyObject *mica_engine_kernel_name(PyObject *module, PyObject *args);
 PyObject *mica_engine_scratch_min(PyObject *module, PyObject *args);
@@ -457,7 +456,6 @@ static PyObject *engine_see(PyObject *module, PyObject *args) {
 static PyMethodDef module_methods[] = {
     { "isa", mica_engine_isa, METH_VARARGS, NULL },
     { "kernel_name", mica_engine_kernel_name, METH_VARARGS, NULL },
-    { "learn", mica_engine_learn, METH_VARARGS, NULL },
     { "sample", engine_sample, METH_VARARGS, NULL },
     { "scratch_min", mica_engine_scratch_min, METH_VARARGS, NULL },
     { "see", engine_see, METH_VARARGS, NULL },

@@ -156,7 +156,9 @@ class _Importer:
     def __post_init__(self) -> None:
         self.used_shapes: set[str] = set()
         used = {name for n in self.model.graph.node for name in (*n.input, *n.output)}
-        size = max(self.path.stat().st_size, self.model.ByteSize())  # with external data, which is in the model by now
+        size = max(
+            self.path.stat().st_size if self.path.is_file() else 0, self.model.ByteSize()
+        )  # with external data, which is in the model by now
         self.state = ImportState(self.model.graph.name or self.path.stem, self.opset, self.model.ir_version, used, size)
 
     def run(self) -> Graph:

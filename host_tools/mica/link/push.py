@@ -359,3 +359,14 @@ def _push_files(
         if not confirmed:
             return Pushed(sent, before - sent, time.monotonic() - begun, False, f"{name}: {reason}")
     return Pushed(sent, total - sent, time.monotonic() - begun, True)
+
+
+def store_head(board: Link, state: bytes, path: str) -> None:
+    """Save the state of a head at `path` on the board, where mica.Learner takes it up. Raises MicaError."""
+    board.put(state, "_data")
+    try:
+        board.exec(f"from mica import learn as _learn\n_learn.store({path!r}, bytes(_data))\ndel _data, _learn")
+    except BoardError as error:
+        if error.exception not in ("ImportError", "AttributeError"):
+            raise
+        raise MicaError(f"the mica on {board.name} learns nothing", todo="flash a newer firmware") from None

@@ -48,7 +48,7 @@ PARTS = (
     Part("motion", _motion, ("motion",)),
     Part("codes4", lambda m: any(s.layout == weights.CODES4.code for s in m.steps), code=CODES4),
     Part("lines", _lines, code=LINES),
-    Part("learn", lambda m: False, ("learn",), LEARN),
+    Part("learn", lambda m: False, ("learn", "heads"), LEARN),
 )
 
 # Families of models that have a native module each: files of `mica.kernels`, and parts. Other kernels run in MicroPython.

@@ -1,7 +1,7 @@
 """The page as a folder of files that any server can give: host_tools/web/page, the engine, models, and what is known of them (site.json).
 
 index.html  *.mjs  page.css  site.json
-pico/       the virtual Pico: worker.mjs, scripts of boards/common/rp2040, rp2040js, bootrom.bin, flash.gz, places.json
+pico/       the virtual Pico: worker.mjs, scripts of boards/common/rp2040, rp2040js, bootrom.bin, flash.gz, places.json, embedding.mica
 native/     the package of `mica natmod --package`
 examples/   of firmware/
 engine/     mica.mjs  mica.wasm  mica-plain.wasm
@@ -74,6 +74,8 @@ def make(
     if pico:
         try:
             _pico(out / "pico", [out / "models" / "digits.mica", out / "models" / "command.mica"], progress)
+            embedding = mica.pack(_DEMO / "digits.onnx", _DEMO / "digits_calib.npz", embedding="", plain=True)
+            embedding.save(out / "pico" / "embedding.mica")
         except MicaError as error:
             wrong.append(f"the virtual Pico: {error}")
     archs = _native(out / FOR_BOARDS, native, wrong, progress)

@@ -9,6 +9,7 @@ from mica.cli.say import say
 from mica.errors import MicaError
 from mica.format import codec
 from mica_fleet import teach as lessons
+from mica_fleet.push import Fleet
 from mica_fleet.site import read_site
 
 
@@ -20,27 +21,19 @@ def teach(args: argparse.Namespace) -> int:
         raise MicaError(f"--most {args.most}, --seconds {args.seconds:g}", todo="expected positive numbers")
     if args.output:
         outputs.check("-o", Path(args.output), [("the model", args.model)])
-    with lessons.Teacher(site, say) as fleet:
-        terms = lessons.Terms(args.learnt, args.most, tuple(args.forget), args.seconds)
-        total, boards = lessons.teach(fleet, Path(args.model).name, data, width, terms)
+    terms = {"path": args.learnt, "most": args.most, "forget": args.forget, "seconds": args.seconds}
+    with Fleet(site, say) as fleet:
+        total, boards = lessons.teach(fleet, Path(args.model).name, data, width, **terms)
     if args.output:
         outputs.write(Path(args.output), total.state())
-    result = {
-        "fleet": site.fleet,
-        "size": len(total.state()),
-        "file": args.output,
-        "labels": [{"label": label, "examples": n} for label, n in zip(total.labels, total.counts, strict=True)],
-        "boards": [{"board": b, "state": s, "reason": why} for b, (s, why) in boards.items()],
-    }
+    result = {"fleet": site.fleet, "size": len(total.state()), "file": args.output, "labels": heads.labels_of(total)}
+    result["boards"] = [{"board": b, "state": s, "reason": why} for b, (s, why) in boards.items()]
     text.show(args, result, report)
     return 0 if all(state == "taught" for state, _ in boards.values()) else 1
 
 
 def report(r: dict[str, Any]) -> str:
     """The labels of the sum, and boards that have not got it."""
-    rows = [(row["label"], row["examples"]) for row in r["labels"]]
     n = sum(b["state"] == "taught" for b in r["boards"])
     lines = [f"{b['board']} {b['state']}: {b['reason']}" for b in r["boards"] if b["reason"]]
-    return "\n".join(
-        [text.table(("label", "examples"), rows, "lr"), "", *lines, f"{n} of {len(r['boards'])} boards have it"]
-    )
+    return "\n".join([heads.table(r), "", *lines, f"{n} of {len(r['boards'])} boards have it"])

@@ -1,6 +1,7 @@
 // Try: digits that are drawn, words, sentences; the engine in this page answers.
 import { load, toSamples } from './engine/mica.mjs';
 import { $, bytesOf, guarded, make, scores } from './dom.mjs';
+import * as learn from './learn.mjs';
 import { pico } from './pico.mjs';
 import { base64 } from './bytes.mjs';
 
@@ -70,6 +71,7 @@ async function onBoard(board, file) {
 
 export async function begin(site) {
   $('with-pico').disabled = !site.pico;
+  learn.begin(site);
   await digits(site);
   words(site);
   sentences();
@@ -92,6 +94,7 @@ async function digits(site) {
   const ask = (pixels) => {
     small(pixels);
     answer($('digit-answer'), 'digits.mica', m, () => m.write(0, pixels));
+    learn.drawn(pixels);
   };
   const stroke = (to) => {
     Object.assign(pen, { lineWidth: 26, lineCap: 'round', strokeStyle: '#000' });

@@ -1,5 +1,5 @@
 // The virtual Pico in a worker, as boards/common/rp2040/run.mjs runs it in Node.js. It has no network: the page sends what it needs.
-// In: {flash, bootrom, sensors} begins, {data} goes to the USB serial port, {open} opens or closes that. Out: {data}, {idle}, {stopped}.
+// In: {flash, bootrom, sensors} begins, {data} goes to the USB serial port, {open} opens or closes that. Out: {data}, {idle} at the prompt after each reset, {stopped}.
 import { put } from './flash.mjs';
 import { Machine } from './machine.mjs';
 import { Sensors } from './sensors.mjs';
@@ -42,6 +42,7 @@ function turn() {
   if (machine.stopped) return postMessage({ stopped: machine.stopped.message });
   if (machine.resetRequested) {
     machine.powerOn();
+    started = false;
     connect();
   }
   if (asleep) {

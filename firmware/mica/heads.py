@@ -1,0 +1,243 @@
+"""Heads that learn labels from embeddings, and the bytes of their states: for mica.Learner, and for mica.learn on a computer.
+
+A state is a header with a checksum, the centre of a softmax head, and each label with its block (usermod_c/kernels/learn.h).
+"""
+
+from array import array
+from binascii import crc32
+from io import BytesIO
+from struct import calcsize, pack, pack_into, unpack, unpack_from
+
+KINDS: tuple[str, ...] = ("prototype", "softmax", "anomaly")
+_PROTOTYPE, _SOFTMAX, _ANOMALY = 0, 1, 2
+_TEACH, _FIT, _JUDGE = 0, 1, 2
+MOST_LABELS = 64
+_VERSION = 1
+# magic, CRC-32 of all behind it, bytes, sequence; version, kind, labels, 0; length and CRC-32 of the model's file; width, keep, setting
+_LAYOUT = "<4sIIIBBBB8sHHI"
+HEAD = calcsize(_LAYOUT)
+Refused = ValueError  # on a computer mica.errors.MicaError
+
+
+def _is_label(label):
+    return isinstance(label, str) and 0 < len(label.encode()) < 64 and all(c >= " " and c != "\x7f" for c in label)
+
+
+def _check(kind, width, keep, setting):
+    most = 1 << (24 if kind == _ANOMALY else 16)
+    if not (0 < width <= 4096 and 0 < keep <= 1024 and 0 < setting < most):
+        text = "positive numbers are expected, 4096 and 1024 at most"
+        raise Refused(f"a head of {width} elements, keep={keep}, or its setting; {text}")
+
+
+def sequence(f: Any) -> int | None:
+    """Return the sequence of the state in a file, None where it is damaged, -1 where it was not written to its end."""
+    size = f.seek(0, 2)
+    f.seek(0)
+    head = f.read(HEAD)
+    if len(head) < HEAD:
+        return -1
+    magic, crc, length, number = unpack_from("<4sIII", head)
+    if magic != b"mlrn" or length != size:
+        return -1 if magic == b"mlrn" and size < length else None
+    found = crc32(head[8:])
+    part = bytearray(256)
+    while True:
+        n = f.readinto(part)
+        if not n:
+            break
+        found = crc32(memoryview(part)[:n], found)
+    return number if found == crc else None
+
+
+def seal(head: bytearray, number: int, parts: Any) -> None:
+    """Put sequence and checksum into the header of a state, whose other bytes are `parts`."""
+    pack_into("<I", head, 12, number & 0xFFFFFFFF)
+    crc = crc32(memoryview(head)[8:])
+    for part in parts:
+        crc = crc32(part, crc)
+    pack_into("<I", head, 4, crc)
+
+
+def header(state: bytes) -> tuple[str, int, bytes]:
+    """Return kind, width and the model's digest of a whole state."""
+    if sequence(BytesIO(state)) in (None, -1) or state[17] >= len(KINDS):
+        raise Refused("these bytes are no state of a head, or damaged")
+    return KINDS[state[17]], unpack_from("<H", state, 28)[0], bytes(state[20:28])
+
+
+class Head:
+    """The part of a Learner that needs no model. A subclass has _embed(), which fills `_x`, _op(), and _digest() of its model."""
+
+    def _begin(self, kind, width, keep=None, loose=None, alarms=None, judged=None):
+        if kind not in KINDS:
+            raise Refused(f"kind {kind!r} of a head; there are {', '.join(KINDS)}")
+        number = KINDS.index(kind)
+        keep = 20 if keep is None else keep
+        setting = 16 * (2.25 if loose is None else loose)
+        if number == _ANOMALY:
+            alarms = 1 if alarms is None else alarms
+            setting = (1440 if judged is None else judged) / alarms if alarms > 0 else 0
+        setting = int(min(setting, 1e9) + 0.5)
+        _check(number, width, keep, setting)
+        # The fifth number is what was found last; -1: examples have changed since the last fit().
+        self._numbers = array("i", [number, width, keep, setting, -1, 0, 0])
+        self._work = bytearray(2 * width)
+        self._x = memoryview(self._work)[width:]
+        self._learnt: tuple[tuple[str, ...], tuple[bytearray, ...]] = ((), ())
+
+    def restore(self, state: bytes) -> None:
+        """Take the place of all that was taught: what state() has given, here or on the host."""
+        header(state)
+        self._read(BytesIO(state))
+
+    def _read(self, f):
+        """Take up the state of a file whose checksum is right."""
+        f.seek(0)
+        _, _, _, _, version, kind, n, _, model, width, keep, setting = unpack(_LAYOUT, f.read(HEAD))
+        if version != _VERSION:
+            raise Refused(f"version {version} of a head; this mica reads {_VERSION}")
+        if model != self._digest() or width != self._numbers[1]:
+            raise Refused("taught with another model; teach again, or take that model")
+        if kind != self._numbers[0]:
+            raise Refused(f"a head of kind {KINDS[kind] if kind < 3 else kind!r}, not {self.kind!r}")
+        _check(kind, width, keep, setting)
+        numbers = array("i", [kind, width, keep, setting, 0, 0, 0])
+        work, labels, blocks = bytearray(2 * width), (), ()
+        whole = n <= MOST_LABELS
+        if kind == _SOFTMAX:
+            whole = f.readinto(memoryview(work)[:width]) == width and whole
+            f.read(-width % 4)
+        while whole and len(labels) < n:
+            size = (f.read(1) or b"\0")[0]
+            try:
+                label = f.read(size).decode()
+            except UnicodeError:
+                label = ""
+            f.read((-1 - size) % 4)
+            words = f.read(4)
+            count = int.from_bytes(words, "little")
+            whole = 0 < count < 65536 and size == len(label.encode()) and _is_label(label) and label not in labels
+            if whole:
+                block = bytearray(self._bytes(numbers, keep))
+                block[:4] = words
+                used = self._bytes(numbers, count)
+                whole = f.readinto(memoryview(block)[4:used]) == used - 4
+                labels, blocks = labels + (label,), blocks + (block,)
+        if not whole or f.read(1):
+            raise Refused("damaged; copy it again, or teach again")
+        numbers[4] = -1
+        self._numbers = numbers
+        self._work[:] = work
+        self._learnt = labels, blocks
+        numbers[4] = 0
+
+    def _bytes(self, numbers, count):
+        """Return the bytes of a label's block, those that so many examples use."""
+        kind, width = numbers[0], numbers[1]
+        n = 0 if kind == _ANOMALY else 4 * width
+        if kind != _PROTOTYPE:
+            n += min(count, numbers[2]) * width
+        return 16 + n + -n % 4
+
+    @property
+    def kind(self) -> str:
+        return KINDS[self._numbers[0]]
+
+    @property
+    def labels(self) -> list[str]:
+        """In the order in which they were taught first."""
+        return list(self._learnt[0])
+
+    @property
+    def counts(self) -> list[int]:
+        """Examples taught of each label."""
+        return [unpack_from("<I", b)[0] for b in self._learnt[1]]
+
+    def teach(self, inputs: Inputs | None, label: str) -> None:
+        """Add an example to a label. Of a Learner: inputs as predict() of the model takes them, or None: its last run.
+
+        From the second example of a label on it allocates nothing. Ctrl-C leaves the head with or without the example.
+        """
+        labels, blocks = self._learnt
+        new = label not in labels
+        if new and not _is_label(label):
+            raise Refused(f"teach: label {label!r}; a text of 1 to 63 bytes is expected")
+        if new and len(labels) == MOST_LABELS:
+            raise Refused(f"teach: label {label!r} is one too many; a head has at most {MOST_LABELS}")
+        c = len(labels) if new else labels.index(label)
+        if not new and blocks[c][0] & blocks[c][1] == 255:
+            raise Refused(f"teach: label {label!r} has 65535 examples, and takes no more")
+        self._embed(inputs)
+        self._numbers[4] = -1
+        if new:
+            blocks = blocks + (bytearray(self._bytes(self._numbers, self._numbers[2])),)
+        self._op(_TEACH, blocks, c)
+        if new:
+            self._learnt = labels + (label,), blocks
+
+    def forget(self, label: str) -> None:
+        """Take a label away, with all its examples."""
+        labels, blocks = self._learnt
+        if label not in labels:
+            raise Refused(f"forget: {label!r} was not taught; there are {', '.join(labels) or 'none'}")
+        c = labels.index(label)
+        self._numbers[4] = -1
+        self._learnt = labels[:c] + labels[c + 1 :], blocks[:c] + blocks[c + 1 :]
+
+    def fit(self) -> None:
+        """Learn from the examples, which takes a softmax head some tenths of a second: predict() and save() do it when it is needed."""
+        step = 0
+        while self._numbers[4] < 0:
+            if not self._op(_FIT, self._learnt[1], step):
+                self._numbers[4] = 0
+            step += 1
+
+    def closest(self, inputs: Inputs | None) -> tuple[str, float, float]:
+        """Return (label, score, margin) of the label that comes closest, known or not: it is unknown where the margin is below 0.
+
+        score: of softmax a probability, else the margin, which is 1 where there is no distance and 0 at the limit.
+        """
+        labels, blocks = self._learnt
+        if not labels:
+            raise Refused("this head was taught nothing yet")
+        if self._numbers[0] == _ANOMALY and min(self.counts) < 2:
+            raise Refused("one recording says nothing of how much they differ; teach two of a label, better 20")
+        self.fit()
+        self._embed(inputs)
+        numbers = self._numbers
+        self._op(_JUDGE, blocks, 0)
+        return labels[numbers[4]], numbers[5] / 256, numbers[6] / 256
+
+    def predict(self, inputs: Inputs | None) -> tuple[str, float] | None:
+        """Return (label, score), or None for something unknown; of "anomaly" None is the alarm. Inputs as of teach()."""
+        label, score, margin = self.closest(inputs)
+        return (label, score) if margin >= 0 else None
+
+    def _head(self):
+        kind, width, keep, setting = self._numbers[:4]
+        n = HEAD + sum([len(part) for part in self._parts()])
+        labels = len(self._learnt[0])
+        head = pack(_LAYOUT, b"mlrn", 0, n, 0, _VERSION, kind, labels, 0, self._digest(), width, keep, setting)
+        return bytearray(head)
+
+    def _parts(self):
+        width = self._numbers[1]
+        if self._numbers[0] == _SOFTMAX:
+            yield memoryview(self._work)[:width]
+            yield bytes(-width % 4)
+        for label, block in zip(*self._learnt):
+            name = label.encode()
+            yield bytes([len(name)]) + name + bytes((-1 - len(name)) % 4)
+            yield memoryview(block)[: self._bytes(self._numbers, unpack_from("<I", block)[0])]
+
+    def state(self) -> bytes:
+        """All of it, as bytes: the same on every board and on the host after the same examples in the same order."""
+        self.fit()
+        head = self._head()
+        seal(head, 0, self._parts())
+        return b"".join([bytes(head)] + [bytes(part) for part in self._parts()])
+
+    def __repr__(self):
+        taught = ", ".join([f"{label} ({n})" for label, n in zip(self.labels, self.counts)])
+        return f"<mica.Learner {self.kind}: {taught or 'nothing taught yet'}>"
