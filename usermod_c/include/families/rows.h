@@ -73,7 +73,8 @@ typedef struct {
 // ---- layer_norm_s8: y = clamp(y_zero + ((normal(x) * gamma[c] + beta[c] + 2^(shift-1)) >> shift)), row by row
 //   DEVIATION normal = (x - mean) / sqrt(variance + epsilon / (2^14 n^2)); with d = x - x_zero,
 //   SQUARES d / sqrt(sum d^2 + epsilon / 2^14); ABSOLUTE d / sqrt((sum |d|)^2 + epsilon / 2^14)
-//   x, y int8 [rows, n], n = parts * inner; element i of row r has c = (r * parts + i / inner) % channels
+//   x, y int8 [rows, n], n = parts * inner; element i of row r has c = (r * parts + i / inner) % channels; parts divides channels,
+//   or with inner 1 channels divides n
 //   gamma, beta int32 [channels], (sqrt(n) + 2) * |gamma| + |beta| < 2^31; rows: rows
 enum { MICA_NORM_DEVIATION, MICA_NORM_SQUARES, MICA_NORM_ABSOLUTE };
 typedef struct {
