@@ -62,12 +62,12 @@ typedef struct {
 } mica_top_k_s8_t;
 
 // ---- pick_s8: y[o,j,i] = x[o,place,i], place = places[o,j,i], plus n where negative, then clamped to [0, n)
-//   x int8 [outer, n, inner]; places int32 [outer, k, inner]; y int8 [outer, k, inner]; rows: outer * k
+//   x int8 [outer, n, inner]; places int32 [outer, k, inner], [outer, k] with step 0; y int8 [outer, k, inner]; rows: outer * k
 typedef struct {
     const int8_t *x;
     const int32_t *places;
     int8_t *y;
-    uint32_t outer, n, inner, k;
+    uint32_t outer, n, inner, k, step;
 } mica_pick_s8_t;
 
 // ---- layer_norm_s8: y = clamp(y_zero + ((normal(x) * gamma[c] + beta[c] + 2^(shift-1)) >> shift)), row by row
