@@ -56,8 +56,8 @@ def run(g: Graph) -> Graph:
                 _read(g, known, repeated, node)
     g = dead_code.run(g) if known else g
     for node in g.nodes:
-        dtype = g.value(node.outputs[0]).dtype
-        if node.op in COMPUTED and dtype in INTEGERS and not small(bounds(g, node.outputs[0])):
+        dtype = g.value(node.outputs[0]).dtype if node.op in COMPUTED else ""
+        if dtype in INTEGERS and not small(bounds(g, node.outputs[0])):
             with refusals.at(node):
                 raise ValueError(f"computes with {dtype} numbers; mica reads float32 models")
     refusals.stop()
