@@ -217,3 +217,6 @@ def picks() -> Iterator[Case]:
             xs = [_data(rng, dims, ""), np.asarray(places, np.int32)]
             rows = int(np.prod(out[: axis + 1]))
             yield Case(f"{name} {kind}", "pick_s8", xs, {"axis": axis}, Output(out), rows=rows)
+            if axis + 1 < len(dims):  # one place for all that lies behind the axis
+                one = [xs[0], xs[1][(..., *[slice(1)] * (len(dims) - axis - 1))]]
+                yield Case(f"{name} {kind} rows", "pick_s8", one, {"axis": axis}, Output(out), rows=rows)

@@ -189,14 +189,16 @@ def pick_s8(step):
     axis = step.params["axis"]
     x, places = step.x
     _beside(step, x, axis)
-    step.want(places.shape == step.y.shape, "the places have another shape than the output")
     outer, n, inner = split(step, axis, 1)
+    row = places.shape != step.y.shape
+    alone = tuple(step.y.shape[: axis + 1]) + (1,) * (len(step.y.shape) - axis - 1)
+    step.want(not row or tuple(places.shape) == alone, "the places have another shape than the output")
     k = step.y.shape[axis]
     x, places, y = x.data, places.data, step.y.data
 
     def run():
         for at in range(outer * k * inner):
-            i = places[at]
+            i = places[at // inner if row else at]
             i = min(max(i + n if i < 0 else i, 0), n - 1)
             y[at] = x[(at // (k * inner) * n + i) * inner + at % inner]
 

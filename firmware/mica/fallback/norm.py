@@ -10,7 +10,10 @@ def layer_norm_s8(step):
     axis = step.within("axis", 0, len(dims))
     n = volume(dims[axis:])
     inner, wide = step.within("inner", 1, 65535), step.within("channels", 1, 65535)
-    step.want(n <= 65535 and n % inner == 0 and wide % (n // inner) == 0, "the channels do not divide the rows")
+    step.want(
+        n <= 65535 and n % inner == 0 and (wide % (n // inner) == 0 or (inner == 1 and n % wide == 0)),
+        "the channels do not divide the rows",
+    )
     mode = step.within("mode", 0, 2)
     epsilon = step.within("epsilon_high", 0, (1 << 30) - 1) << 32 | step.params["epsilon_low"] & 0xFFFFFFFF
     shift = step.within("shift", 0, 30)

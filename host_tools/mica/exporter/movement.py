@@ -75,6 +75,8 @@ def scatter(s: Step) -> None:
 def pick(s: Step) -> None:
     n = s.x[0].dims[s.p["axis"]]
     places = s.node("Clip", s.node("Cast", s.integers(1), to=7), s.const(np.int64(-n)), s.const(np.int64(n - 1)))
+    if s.x[1].dims != s.y.dims:  # one for all that lies behind the axis
+        places = s.node("Expand", places, s.shape(s.y.dims))
     s.put_integers(s.node("GatherElements", s.integers(0), places, axis=s.p["axis"]))
 
 

@@ -394,8 +394,8 @@ class _Importer:
         except ValueError as e:
             state.stop(f"{place}: {e}")
         integers = dtype in INTEGER_TYPES and proto.op_type not in INTEGER_OPS and name == proto.output[0]
-        if integers and proto.op_type in whole.ARITHMETIC:  # of a label
-            integers = not whole.small(whole.result(state.graph, proto.op_type, proto.input))
+        if proto.op_type in whole.COMPUTED and dtype in whole.INTEGERS:
+            integers = False  # passes/integer_functions.py takes or refuses it
         if min(shape, default=1) < 1:
             state.stop(f"{place}: its output would have the shape {list(shape)}; its input is too small for it")
         elif integers and proto.op_type in ONNX_OPS:

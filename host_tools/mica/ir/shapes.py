@@ -109,7 +109,8 @@ def gather(g: Graph, node: Node) -> Shape:
 
 def pick(g: Graph, node: Node) -> Shape:
     (x, places), axis = _of(g, node)[:2], node.attrs["axis"]
-    return places if (*x[:axis], places[axis], *x[axis + 1 :]) == places else ()
+    y = (*x[:axis], places[axis], *x[axis + 1 :])
+    return y if places in (y, (*y[: axis + 1], *[1] * len(y[axis + 1 :]))) else ()
 
 
 def scatter_rows(g: Graph, node: Node) -> Shape:

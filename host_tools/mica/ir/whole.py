@@ -1,15 +1,37 @@
 """Whole numbers within known bounds: signs, truths, and sums and products of these with constants.
 
-Such stay exact in int8 on a scale of 1, although their type was int64.
+Such stay exact in int8 on a scale of 1, although their type was int64. And ONNX's operators on single numbers, for tables of what
+follows from a token or a place (passes/integer_functions.py).
 """
 
 import operator
 from collections.abc import Callable, Mapping, Sequence
 
+import numpy as np
+
 from mica.ir.graph import Graph
+
+INTEGERS = ("int32", "int64")
 
 TRUTHS = ("And", "Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "Not", "Or", "Xor")
 ARITHMETIC: Mapping[str, Callable[[int, int], int]] = {"Add": operator.add, "Mul": operator.mul, "Sub": operator.sub}
+
+
+def _quotient(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Of integers as in C: rounded to zero."""
+    safe = np.where(b == 0, 1, b)
+    return np.sign(a) * np.sign(safe) * (np.abs(a) // np.abs(safe))
+
+
+# On integers and truths, of any shapes that broadcast. Cast has a number of the type as second operand.
+BY_NUMBER: Mapping[str, Callable[..., np.ndarray]] = {
+    **{"Add": np.add, "Sub": np.subtract, "Mul": np.multiply, "Div": _quotient, "Mod": np.mod},
+    **{"Max": np.maximum, "Min": np.minimum, "Neg": np.negative, "Abs": np.abs, "Sign": np.sign},
+    **{"Equal": np.equal, "Greater": np.greater, "GreaterOrEqual": np.greater_equal, "Less": np.less},
+    **{"LessOrEqual": np.less_equal, "And": np.logical_and, "Or": np.logical_or, "Xor": np.logical_xor},
+    **{"Not": np.logical_not, "Where": np.where, "Cast": lambda a, like: a.astype(like.dtype)},
+}
+COMPUTED = ("Abs", "Add", "Div", "Mod", "Mul", "Neg", "Sign", "Sub")  # which the graph has for real numbers
 _SAME = ("Cast", "Flatten", "Identity", "Reshape", "Squeeze", "Unsqueeze")
 
 Bounds = tuple[int, int]

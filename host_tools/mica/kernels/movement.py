@@ -258,7 +258,9 @@ def _pick_rules(x: Tensors, y: Tensor, p: Params) -> Shapes:
     axis = p["axis"]
     beside_axis(x[0], y, axis)
     same_quantisation(x[0], y)
-    require(x[1].dims == y.dims, f"places of shape {list(x[1].dims)} for an output {list(y.dims)}")
+    rows = (*y.dims[: axis + 1], *[1] * (len(y.dims) - axis - 1))
+    fits = tuple(x[1].dims) in (tuple(y.dims), rows)
+    require(fits, f"places of shape {list(x[1].dims)} for an output {list(y.dims)}")
     return {}
 
 
@@ -273,8 +275,9 @@ def _pick_counts(step: Step, xs: Tensors, y: Tensor, scratch: int) -> Cost:
 def pick_s8(xs: Sequence[Array], blobs: Blobs, p: Params, q: Output) -> Array:
     """Elements of x along an axis, at the places i: y[..., j, ...] = x[..., i[..., j, ...], ...], all other indices the
     same. x.dims[axis] is added to a negative place, and the sum is clamped to 0..x.dims[axis] - 1. i has the shape of
-    y, which beside the axis is that of x. y has the scale and zero point of x."""
-    n, places = xs[0].shape[p["axis"]], xs[1].astype(np.int64)
+    y, which beside the axis is that of x; or a 1 for each dimension behind the axis, all of whose elements it counts
+    for. y has the scale and zero point of x."""
+    n, places = xs[0].shape[p["axis"]], np.broadcast_to(xs[1], q.dims).astype(np.int64)
     return np.take_along_axis(xs[0], np.clip(np.where(places < 0, places + n, places), 0, n - 1), p["axis"])
 
 

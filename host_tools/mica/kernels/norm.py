@@ -20,7 +20,7 @@ def _layer_norm_rules(x: Tensors, y: Tensor, p: Params) -> Shapes:
     n = math.prod(y.dims[axis:])
     require(n <= MAX_DIM, f"{n} elements to normalise together; the limit is {MAX_DIM}")
     sizes = 1 <= inner <= MAX_DIM and 1 <= channels <= MAX_DIM
-    divides = sizes and n % inner == 0 and channels % (n // inner) == 0
+    divides = sizes and n % inner == 0 and (channels % (n // inner) == 0 or (inner == 1 and n % channels == 0))
     require(divides, f"{channels} channels of {inner} do not divide rows of {n}")
     require(0 <= p["mode"] <= 2, f"mode is {p['mode']}; expected 0 to 2")
     require(0 <= p["epsilon_high"] < 2**30, f"epsilon_high is {p['epsilon_high']}; expected 0 to 2**30 - 1")
@@ -47,7 +47,7 @@ def _layer_norm_counts(step: Step, xs: Tensors, y: Tensor, scratch: int) -> Cost
     n = math.prod(xs[0].dims[step.params["axis"] :])
     wide = " wide" if step.params["mode"] == 0 and n > WIDE else ""
     rows, inner = elements(xs[0]) / n, step.params["inner"]
-    parts = rows if inner == 1 else rows * n / inner
+    parts = rows * max(1, n // step.params["channels"]) if inner == 1 else rows * n / inner
     return f"mode {step.params['mode']}{wide}", {"row": rows, "part": parts, "in": float(elements(xs[0]))}
 
 

@@ -59,12 +59,14 @@ def _norm(g: Graph, node: Node, norm: Node) -> bool:
     if norm.op in ("LayerNormalization", "RMSNormalization"):
         if norm.op == "RMSNormalization" and np.any(shift):
             return False
-        if axis is not None and (axis != len(shape) - 1 or gamma.shape[-1:] != shape[-1:]):
+        if axis is not None and axis < norm.attrs.get("axis", -1) % len(shape):
             return False
+        if axis is not None:
+            scale, shift = (v.reshape(-1, *[1] * (len(shape) - 1 - axis)) for v in (scale, shift))
     elif axis is not None and (axis != 1 or gamma.size != shape[1]):
         return False
-    beta = np.broadcast_to(beta, np.broadcast_shapes(beta.shape, gamma.shape))
-    norm.inputs = [norm.inputs[0], *_new(g, norm, gamma * scale, beta * scale + shift)]
+    gamma, beta = np.broadcast_arrays(gamma * scale, beta * scale + shift)
+    norm.inputs = [norm.inputs[0], *_new(g, norm, gamma, beta)]
     if norm.op == "RMSNormalization":
         norm.inputs = norm.inputs[:2]
     norm.outputs = node.outputs

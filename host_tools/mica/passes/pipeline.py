@@ -21,6 +21,7 @@ from mica.passes import (
     fuse_clip,
     index_inputs,
     index_masks,
+    integer_functions,
     leaf_functions,
     limits,
     local_response,
@@ -55,7 +56,8 @@ Pass = Callable[[Graph], Graph]
 
 # While operators still have their ONNX names and meaning.
 ONNX_PASSES: tuple[tuple[str, Pass], ...] = (
-    ("quantised_values", quantised_values.run),  # first: behind it, all activations are real numbers
+    ("integer_functions", integer_functions.run),  # first: integers still have their types
+    ("quantised_values", quantised_values.run),  # behind it, all activations are real numbers
     ("leaf_functions", leaf_functions.run),  # before index_inputs, to which its integers are row numbers
     ("einsum", einsum.run),  # before dense, as the next: they write matrix products
     ("cumsum", cumsum.run),

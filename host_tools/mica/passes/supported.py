@@ -3,7 +3,7 @@
 from mica.passes.lower import LOWERINGS
 
 # What is gone before the rest is lowered.
-_BY_EARLIER_PASSES = {"CastLike", "CumSum", "DFT", "Einsum", "Identity", "LRN", "Neg"}
+_BY_EARLIER_PASSES = {"CastLike", "CumSum", "DFT", "Einsum", "Identity", "LRN", "Mod", "Neg"}
 _BY_EARLIER_PASSES |= {"ReduceProd", "STFT"}
 _BY_IMPORTER = {"ConvInteger", "DequantizeLinear", "DynamicQuantizeLinear", "Loop", "MatMulInteger"}
 _BY_IMPORTER |= {"QLinearConv", "QLinearMatMul", "QuantizeLinear", "Scan"}

@@ -104,10 +104,28 @@ def _mover(node: Node | None) -> bool:
 
 
 def _sink_unary(g: Graph, node: Node, before: Node | None) -> bool:
-    if before is None or not _mover(before) or (node.op in LAST_AXIS_OPS and not _last_axis_stays(g, node, before)):
+    if before is None or not _mover(before):
         return False
-    _move_below(g, node, before, [before.inputs[0], *node.inputs[1:]])
+    attrs = _of_map(g, node, before) if node.op == "LayerNorm" else None
+    if attrs is None and node.op in LAST_AXIS_OPS and not _last_axis_stays(g, node, before):
+        return False
+    _move_below(g, node, before, [before.inputs[0], *node.inputs[1:]], attrs=attrs)
     return True
+
+
+def _of_map(g: Graph, node: Node, mover: Node) -> dict[str, Any] | None:
+    """Attributes of a LayerNorm of all elements in another order; None where its constants do not allow that."""
+    src = g.value(mover.inputs[0]).shape
+    n, channels = math.prod(src), g.value(node.inputs[1]).size
+    if node.attrs["axis"] == len(src) - 1 or math.prod(g.value(node.inputs[0]).shape[: node.attrs["axis"]]) != 1:
+        return None
+    attrs = {**node.attrs, "axis": 0}
+    if mover.op == "Reshape" or channels == 1:
+        return attrs
+    order = np.arange(n).reshape(src).transpose(mover.attrs["perm"]).reshape(-1)
+    if node.attrs["inner"] * channels != n or np.any(order != np.arange(n).reshape(-1, channels).T.reshape(-1)):
+        return None
+    return {**attrs, "inner": 1}  # planes of channels become channels of places
 
 
 def _last_axis_stays(g: Graph, node: Node, mover: Node) -> bool:

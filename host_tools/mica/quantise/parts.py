@@ -72,15 +72,26 @@ def _best(g: Graph, joins: Sequence[Join], ranges: Mapping[str, Range]) -> tuple
             if groups:
                 pieces, low, high = groups[-1]
                 least, most = (low, high) if wide is None else (min(low, wide), max(high, wide))
-                if low == 0 or most <= FACTOR * least:
+                if _whole(g, piece) == _whole(g, pieces[-1]) and (low == 0 or most <= FACTOR * least):
                     groups[-1] = ([*pieces, piece], least if low else wide or 0.0, most)
                     continue
             groups.append(([piece], wide or 0.0, wide or 0.0))
         lows, highs = [low for _, low, _ in groups if low], [high for *_, high in groups]
         factor = max(highs) / min(lows) if lows else 1.0
+        if len({_whole(g, piece) for pieces, *_ in groups for piece in pieces}) > 1:
+            factor = max(factor, 2 * FACTOR)
         if 1 < len(groups) <= MOST and factor > best[0] and all(low for _, low, _ in groups):
             best = (factor, [together(pieces, join.axis) for pieces, *_ in groups], join.axis)
     return best[1], best[2]
+
+
+def _whole(g: Graph, piece: Piece) -> bool:
+    """True if all its numbers are whole, on a scale of 1: classes of a detector."""
+    producers = g.producers()
+    made = [producers[s] for s in piece.sources if s in producers]
+    return bool(made) and all(
+        n.op == "Embedding" and (q := g.value(n.inputs[1]).quant) and q.scale == 1.0 for n in made
+    )
 
 
 def _width(g: Graph, piece: Piece, ranges: Mapping[str, Range]) -> float | None:

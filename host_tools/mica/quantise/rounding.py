@@ -21,7 +21,7 @@ import numpy as np
 from mica.format.weights import INT8
 from mica.ir.graph import Graph, Node, Quant
 from mica.quantise.equalise import LINEAR
-from mica.quantise.kernels.linear import weight_scales
+from mica.quantise.kernels.linear import nearest_integers, parts, weight_scales
 from mica.quantise.moments import Moments
 from mica.reference import exact
 from mica.reference.exact import ROOM, Whole
@@ -33,6 +33,7 @@ PANEL = 128  # rows of a symmetric matrix that one product makes
 FINE = 2.0**16  # parts of a step in which errors are handed on
 Candidate = tuple[np.ndarray, np.ndarray]  # steps [Cout], integers [Cout, K]
 ToIntegers = Callable[[np.ndarray], np.ndarray]
+MOST_TOGETHER = 1 << 18  # entries of a covariance for which all dampings are tried at once
 MAX_WORK = 4e9  # multiplications of all candidates of one layer; above, to the nearest
 
 
@@ -59,18 +60,20 @@ def plain(g: Graph, quants: Mapping[str, Quant]) -> Graph:
     """Weights to the nearest integer, biases as they are: what the kernels get without tuning."""
     for node in g.nodes:
         if node.op in LINEAR and node.attrs.get("weight_steps") is None and all(g.is_const(i) for i in node.inputs[1:]):
-            w, b = (np.asarray(g.data(i), np.float64) for i in node.inputs[1:])
+            w, b = (np.asarray(g.data(i)) for i in node.inputs[1:])
             rows = w.reshape(len(w), -1)
             if np.all(np.isfinite(rows)) and np.all(np.isfinite(b)):
-                steps = weight_scales(rows, b, quants[node.inputs[0]], quants[node.outputs[0]])
-                set_weights(g, node, nearest(rows, steps), steps)
+                steps = weight_scales(rows, b.astype(np.float64), quants[node.inputs[0]], quants[node.outputs[0]])
+                set_weights(g, node, nearest_integers(rows, steps), steps)
     return g
 
 
 def set_weights(g: Graph, node: Node, q: np.ndarray, steps: np.ndarray) -> None:
     """The node's weights become integers q [Cout, K] times steps [Cout]."""
-    w = (q * steps[:, None]).reshape(g.value(node.inputs[1]).shape).astype(np.float32)
-    node.inputs[1] = g.new_const(f"{node.inputs[1]}.rounded", w)
+    w = np.empty(q.shape, np.float32)
+    for part in parts(q):
+        w[part] = q[part] * steps[part, None]
+    node.inputs[1] = g.new_const(f"{node.inputs[1]}.rounded", w.reshape(g.value(node.inputs[1]).shape))
     node.attrs["weight_steps"] = steps
 
 
@@ -78,17 +81,20 @@ def _node(
     g: Graph, node: Node, fit: Moments, held: Moments, qx: Quant, qy: Quant, known: dict[Hashable, Candidate]
 ) -> None:
     w, b = (np.asarray(g.data(i)) for i in node.inputs[1:])
-    rows, bias = w.reshape(len(w), -1).astype(np.float64), b.astype(np.float64)
+    rows, bias = w.reshape(len(w), -1), b.astype(np.float64)
     if not (np.all(np.isfinite(rows)) and np.all(np.isfinite(bias))):
         return  # refused by the step's quantiser, with its name
     largest = weight_scales(rows, bias, qx, qy)
     key = (node.outputs[0], id(fit), id(held), largest.tobytes())
     if key not in known:
-        of_all = fit.with_covariance
-        known[key] = choose(rows, largest, fit, held) if of_all else (largest, nearest(rows, largest))
+        if fit.with_covariance:
+            chosen, integers = choose(rows.astype(np.float64), largest, fit, held)
+            known[key] = chosen, integers.astype(np.int8)
+        else:
+            known[key] = largest, nearest_integers(rows, largest)
     steps, q = known[key]
     set_weights(g, node, q, steps)
-    corrected = correct(rows, q * steps[:, None], bias, fit, held)
+    corrected = correct(rows, q, steps, bias, fit, held)
     node.inputs[2] = g.new_const(f"{node.inputs[2]}.corrected", corrected.astype(np.float32))
 
 
@@ -99,8 +105,7 @@ def nearest(rows: np.ndarray, steps: np.ndarray) -> np.ndarray:
 
 def choose(rows: np.ndarray, largest: np.ndarray, fit: Moments, held: Moments) -> Candidate:
     """The candidate with the smallest error on `held`, made from all samples."""
-    c_fit, c_held, c_all = fit.covariance, held.covariance, fit.merged(held).covariance
-    held_rows = _rows(c_held)
+    held_rows = _rows(held.covariance)
 
     def best_steps(c: np.ndarray) -> np.ndarray:
         known = _rows(c)
@@ -110,16 +115,18 @@ def choose(rows: np.ndarray, largest: np.ndarray, fit: Moments, held: Moments) -
     def candidates(c: np.ndarray, dampings: Sequence[float | None]) -> Iterator[Candidate]:
         """For each damping, integers for the largest steps and for the best ones."""
         steps = np.stack([largest, best_steps(c)])
-        in_turns = iter(in_turn(rows, steps, turns(c, [d for d in dampings if d]))) if any(dampings) else iter(())
+        real = [d for d in dampings if d]
+        each = max(1, len(real)) if c.size <= MOST_TOGETHER else 1
+        in_turns = (q for k in range(0, len(real), each) for q in in_turn(rows, steps, turns(c, real[k : k + each])))
         for damping in dampings:
             yield from zip(steps, next(in_turns) if damping else [nearest(rows, s) for s in steps], strict=True)
 
     dampings: list[float | None] = [None, *DAMPINGS]
     if len(DAMPINGS) * 2 * rows.size * rows.shape[1] > MAX_WORK:
         dampings = [None]
-    errors = [_errors(rows, q * steps[:, None], held_rows).sum() for steps, q in candidates(c_fit, dampings)]
+    errors = [_errors(rows, q * steps[:, None], held_rows).sum() for steps, q in candidates(fit.covariance, dampings)]
     damping, size = divmod(int(np.argmin(errors)), 2)
-    return list(candidates(c_all, [dampings[damping]]))[size]
+    return list(candidates(fit.merged(held).covariance, [dampings[damping]]))[size]
 
 
 def _rows(c: np.ndarray) -> Whole:
@@ -233,14 +240,19 @@ def triangle(h: np.ndarray) -> np.ndarray:
     return low
 
 
-def correct(rows: np.ndarray, rounded: np.ndarray, bias: np.ndarray, fit: Moments, held: Moments) -> np.ndarray:
-    """Biases [Cout] less the mean shift of the output."""
-    per_group = len(rows) // fit.groups
+def correct(
+    rows: np.ndarray, q: np.ndarray, steps: np.ndarray, bias: np.ndarray, fit: Moments, held: Moments
+) -> np.ndarray:
+    """Biases [Cout] less the mean shift of the output; rows and q [Cout, K], steps [Cout]."""
+    group = np.arange(len(rows)) // (len(rows) // fit.groups)
 
     def shift(m: Moments) -> np.ndarray:
-        seen = np.repeat(m.mean_rounded, per_group, axis=0)
-        real = np.repeat(m.mean, per_group, axis=0)
-        return np.asarray(np.sum(rounded * seen - rows * real, axis=1))
+        seen, real, result = m.mean_rounded, m.mean, np.empty(len(rows))
+        for part in parts(rows):
+            rounded = (q[part] * steps[part, None]) * seen[group[part]]
+            result[part] = np.sum(rounded - rows[part] * real[group[part]], axis=1)
+        return result
 
-    helps = np.abs(shift(held) - shift(fit)) < np.abs(shift(held))
+    of_held = shift(held)
+    helps = np.abs(of_held - shift(fit)) < np.abs(of_held)
     return bias - np.where(helps, shift(fit.merged(held)), 0.0)

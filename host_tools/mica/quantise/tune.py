@@ -190,10 +190,11 @@ def _large(g: Graph, samples: Samples, method: str, progress: Progress | None) -
     if noise[0] <= noise[1] + MARGIN:
         stages.end()
         return Tuned(g, g, found, plain.methods, PLAIN, tried, Unseen(plain, others))
-    quants = choose_quants(g, found)
+    quants, methods = choose_quants(g, found), plain.methods
+    del plain  # its weights
     graph = _rounded(g, (fit, others), quants)
     stages.end()
-    return Tuned(graph, g, found, plain.methods, ROUNDED, tried, Unseen(rounded, others))
+    return Tuned(graph, g, found, methods, ROUNDED, tried, Unseen(rounded, others))
 
 
 def _plain(g: Graph, quants: Mapping[str, Quant]) -> Graph:

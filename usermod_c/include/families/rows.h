@@ -62,18 +62,19 @@ typedef struct {
 } mica_top_k_s8_t;
 
 // ---- pick_s8: y[o,j,i] = x[o,place,i], place = places[o,j,i], plus n where negative, then clamped to [0, n)
-//   x int8 [outer, n, inner]; places int32 [outer, k, inner]; y int8 [outer, k, inner]; rows: outer * k
+//   x int8 [outer, n, inner]; places int32 [outer, k, inner], [outer, k] with step 0; y int8 [outer, k, inner]; rows: outer * k
 typedef struct {
     const int8_t *x;
     const int32_t *places;
     int8_t *y;
-    uint32_t outer, n, inner, k;
+    uint32_t outer, n, inner, k, step;
 } mica_pick_s8_t;
 
 // ---- layer_norm_s8: y = clamp(y_zero + ((normal(x) * gamma[c] + beta[c] + 2^(shift-1)) >> shift)), row by row
 //   DEVIATION normal = (x - mean) / sqrt(variance + epsilon / (2^14 n^2)); with d = x - x_zero,
 //   SQUARES d / sqrt(sum d^2 + epsilon / 2^14); ABSOLUTE d / sqrt((sum |d|)^2 + epsilon / 2^14)
-//   x, y int8 [rows, n], n = parts * inner; element i of row r has c = (r * parts + i / inner) % channels
+//   x, y int8 [rows, n], n = parts * inner; element i of row r has c = (r * parts + i / inner) % channels; parts divides channels,
+//   or with inner 1 channels divides n
 //   gamma, beta int32 [channels], (sqrt(n) + 2) * |gamma| + |beta| < 2^31; rows: rows
 enum { MICA_NORM_DEVIATION, MICA_NORM_SQUARES, MICA_NORM_ABSOLUTE };
 typedef struct {

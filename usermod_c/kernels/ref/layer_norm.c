@@ -11,7 +11,7 @@ mica_status_t mica_layer_norm_s8_check(const mica_layer_norm_s8_t *p, const char
         *what = "a dimension is 0, or the tensor too large";
         return MICA_ERR_SHAPE;
     }
-    if (p->n % p->inner || p->channels % (p->n / p->inner)) {
+    if (p->n % p->inner || (p->channels % (p->n / p->inner) && (p->inner != 1 || p->n % p->channels))) {
         *what = "the channels do not divide the rows";
         return MICA_ERR_SHAPE;
     }
@@ -93,17 +93,17 @@ void mica_layer_norm_s8_ref(const mica_layer_norm_s8_t *p, MICA_KERNEL_ARGS) {
     const uint32_t n = p->n, inner = p->inner, parts = inner == 1 ? n : n / inner;
     const mica_norm_t a = mica_norm(p);
     const bool fits = a.factor <= MICA_NORM_NARROW;
-    const uint32_t step = inner == 1, many = step ? parts : inner;
+    const uint32_t step = inner == 1, many = !step ? inner : parts < p->channels ? parts : p->channels;
     const int8_t *x = p->x + (size_t)row_begin * n;
     int8_t *y = p->y + (size_t)row_begin * n;
 
-    // The first channel of a row; parts divides the channels.
+    // The first channel of a row: parts divides the channels, or the channels divide it, and each row begins with the first.
     uint32_t first = row_begin == 0 ? 0 : (uint32_t)((uint64_t)row_begin * parts % p->channels);
     for (uint32_t row = row_begin; row < row_end; ++row) {
         const mica_norm_row_t r = measure(p, x);
         uint32_t c = first;
         first = first + parts < p->channels ? first + parts : 0;
-        for (uint32_t done = 0; done < n; done += many, ++c, x += many, y += many) {
+        for (uint32_t done = 0; done < n; done += many, c += !step, x += many, y += many) {
             (fits ? mica_norm_narrow : mica_norm_wide)(&a, &r, p->gamma + c, p->beta + c, step, x, y, many);
         }
     }

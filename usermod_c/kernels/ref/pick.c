@@ -23,15 +23,18 @@ void mica_pick_s8_ref(const mica_pick_s8_t *p, MICA_KERNEL_ARGS) {
     (void)scratch_bytes;
     const size_t inner = p->inner;
     const int32_t n = (int32_t)p->n;
-    const int32_t *place = p->places + row_begin * inner;
+    const uint32_t step = p->step;
+    const int32_t *place = p->places + row_begin * (step ? inner : 1);
     int8_t *y = p->y + row_begin * inner;
     for (uint32_t row = row_begin; row < row_end; ++row) {
         const int8_t *x = p->x + (size_t)(row / p->k) * p->n * inner;
         for (size_t j = 0; j < inner; ++j) {
-            int32_t i = *place++;
+            int32_t i = *place;
+            place += step;
             i += i < 0 ? n : 0;
             *y++ = x[(size_t)(i < 0 ? 0 : i >= n ? n - 1 : i) * inner + j];
         }
+        place += !step;
     }
 }
 

@@ -5,7 +5,7 @@ y1, y2 = Split(x)                          =>   y1 = Remap(x); y2 = Remap(x)
 y = Gather(x, constant)                    =>   y = Remap(x); Gather(x) if the indices have no pattern
 y = Gather(constant, x)                    =>   y = Embedding(x)
 y = Concat(a, b, c, d, e)                  =>   y = Concat(Concat(a, b, c, d), e)
-y = GatherElements(x, places)              =>   y = Pick(x, places)
+y = GatherElements(x, places)              =>   y = Pick(x, places); there may be one place for all behind the axis
 y = TensorScatter(x, rows, index)          =>   y = ScatterRows(x, rows, index)
 y = Pad(x)                                 =>   y = Pad(Remap(x)); the Remap is for pads below zero
 y = DepthToSpace(x), SpaceToDepth          =>   y = Transpose(StridedCopy(Transpose(x, to NHWC)), to NCHW)
@@ -220,11 +220,19 @@ def _gather(g: Graph, node: Node, b: Builder) -> None:
     b.emit_to(out, "Reshape", [pick(g, b, x, axis, flat)])
 
 
+def _is_place(g: Graph, name: str) -> bool:
+    """True for what ArgMax or TopK found, in any shape."""
+    producers = g.producers()
+    while (maker := producers.get(name)) is not None and maker.op == "Reshape":
+        name = maker.inputs[0]
+    return maker is not None and (maker.op in ("ArgMax", "ArgMin") or maker.outputs[1:] == [name])
+
+
 def _embed(g: Graph, node: Node, b: Builder, axis: int) -> None:
     table, where, out = node.inputs[0], node.inputs[1], node.outputs[0]
     data = g.data(table)
     assert data is not None
-    if g.value(where).dtype != "int32":
+    if g.value(where).dtype != "int32" and not _is_place(g, where):
         raise ValueError("indices that are computed; an input of the model can be the indices of a constant table")
     rows = np.moveaxis(data, axis, 0)
     rest = rows.shape[1:]
@@ -249,7 +257,7 @@ def _gather_elements(g: Graph, node: Node, b: Builder) -> None:
     at = node.inputs[1]
     if not g.is_const(at) and not g.is_const(x):
         beside = (*shape[:axis], b.shape(at)[axis], *shape[axis + 1 :])
-        if b.shape(at) != beside:
+        if b.shape(at) not in (beside, (*beside[: axis + 1], *[1] * len(beside[axis + 1 :]))):
             raise ValueError(f"places of shape {list(b.shape(at))} in {list(shape)}; {list(beside)} is supported")
         b.emit_to(out, "Pick", [x, at], {"axis": axis})
         return

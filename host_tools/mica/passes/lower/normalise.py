@@ -22,6 +22,9 @@ from mica.passes.lower.table import Lowering
 
 Array = np.ndarray
 
+MOST_OF_EACH = 513  # elements of a row that norm_s8 can take, which has constants for each
+LEAST_OF_RUN = 4  # a run takes as long as half an element more
+
 
 class _By(NamedTuple):
     """The statistic that a row is divided by, and what is added to it."""
@@ -35,12 +38,32 @@ def _norm(b: Builder, x: str, axis: int, by: _By, gamma: Array, beta: Array, inn
     n = int(np.prod(b.shape(x)[axis:], dtype=np.int64))
     if n > MAX_DIM:
         raise ValueError(f"{n} elements are normalised together; {MAX_DIM} are supported")
+    if inner == 1 and n > MOST_OF_EACH and gamma.size == beta.size == n:
+        last = b.shape(x)[-1]
+        if _repeats(gamma, last) and _repeats(beta, last):
+            gamma, beta = gamma[:last], beta[:last]
+        else:
+            gamma, beta, inner = _by_runs(gamma, beta)
     constants = [
         b.g.new_const(f"{b.origin}.{what}", np.ascontiguousarray(a, np.float32))
         for what, a in (("gamma", gamma), ("beta", beta))
     ]
     attrs = {"mode": by.mode, "axis": axis, "inner": inner, "epsilon": float(by.epsilon), **CLIP}
     return b.emit("LayerNorm", [x, *constants], b.shape(x), attrs, out)
+
+
+def _repeats(constants: Array, last: int) -> bool:
+    """True if constants of a row repeat those of its last axis, which are not all equal."""
+    each = constants.reshape(-1, last)
+    return bool(np.all(each == each[0]) and np.any(each[0] != each[0, 0]))
+
+
+def _by_runs(gamma: Array, beta: Array) -> tuple[Array, Array, int]:
+    """One gamma and beta for each run of equal ones, and the length of a run: the longest that divides the row."""
+    n = gamma.size
+    changes = np.flatnonzero((np.diff(gamma) != 0) | (np.diff(beta) != 0)) + 1
+    inner = int(np.gcd.reduce(changes, initial=n))
+    return (gamma[::inner], beta[::inner], inner) if inner >= LEAST_OF_RUN else (gamma, beta, 1)
 
 
 def _spread(g: Graph, name: str, shape: Sequence[int], default: float) -> Array | None:

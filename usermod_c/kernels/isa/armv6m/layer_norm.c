@@ -26,7 +26,7 @@ static bool plan(const mica_layer_norm_s8_t *p, plan_t *plan) {
     };
     const bool deviation = p->mode == MICA_NORM_DEVIATION;
     const uint32_t shift = p->shift, gamma = p->gamma_most, beta = p->beta_most;
-    if (p->inner != 1 || p->n % 8 != 0 || (uintptr_t)p->x % 4 != 0 || p->mode == MICA_NORM_ABSOLUTE || shift == 0 || gamma == 0
+    if (p->inner != 1 || p->channels < p->n || p->n % 8 != 0 || (uintptr_t)p->x % 4 != 0 || p->mode == MICA_NORM_ABSOLUTE || shift == 0 || gamma == 0
         || p->act_min != INT8_MIN || p->act_max != INT8_MAX) {
         return false;
     }
