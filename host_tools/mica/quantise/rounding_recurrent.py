@@ -89,7 +89,7 @@ def _finite(g: Graph, node: Node) -> bool:
 
 
 def _set(g: Graph, node: Node, quants: Mapping[str, Quant], seen: Sequence[tuple[Moments, Moments]] | None) -> None:
-    parts = kernel.parts(g, node, quants[node.inputs[0]], quants[node.outputs[0]])
+    parts = kernel.parts(g, node, quants[node.inputs[0]], kernel.inner_hidden(node, quants))
     steps = []
     for k, part in zip(PARTS, parts, strict=True):
         chosen = part.steps, nearest(part.weights, part.steps)

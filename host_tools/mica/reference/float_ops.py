@@ -207,7 +207,10 @@ def _recurrent(node: Node, a: Arrays, shape: tuple[int, ...]) -> list[np.ndarray
     """Hidden states; of an LSTM also what its integers have to hold, and the last cell state where that is needed."""
     states, inner = recurrent.run(node.attrs, a[0], a[1:-5], a[-5:])
     y = states if shape[0] == len(states) else recurrent.last(node.attrs, states)
-    return [y, inner, recurrent.last(node.attrs, inner[0])][: len(node.outputs)]
+    ends = [recurrent.last(node.attrs, inner[0])]
+    if "carried" in node.attrs:
+        ends = [recurrent.last(node.attrs, states), *ends]
+    return [y, inner, *ends][: len(node.outputs)]
 
 
 def _mask(node: Node, a: Arrays, shape: tuple[int, ...]) -> np.ndarray:
