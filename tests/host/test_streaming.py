@@ -9,16 +9,19 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import litert
 import numpy as np
 import onnx
 import onnxruntime
 import pytest
 from onnx import TensorProto, helper, numpy_helper
+from tflite_nets import lstm8
 
 from mica import engine
 from mica.compile import Compiled, compile_file
 from mica.errors import MicaError
 from mica.format.values import dequantise_output, quantise_input
+from mica.importer.tflite import model as tflite
 from mica.passes.streaming import Window
 from mica.reference.executor import ReferenceModel
 
@@ -266,3 +269,34 @@ def test_states_by_name(tmp_path: Path, names: tuple[str, str]) -> None:
     said: list[str] = []
     compile_file(path, {**fed, source: 0 * fed[source]}, states=(), warn=said.append)
     assert any(f"or --state {source}={result}" in line for line in said)
+
+
+def test_lstm_of_tflite(tmp_path: Path) -> None:
+    """An int8 LSTM, one frame a run: after 32 frames nearer to real numbers than LiteRT's kernels, 1 dB behind at most."""
+    content = lstm8(1, 1, 32)
+    path = tmp_path / "lstm.tflite"
+    path.write_bytes(content)
+    compiled, made, model = compile_file(path), litert.interpreter(content), tflite.read(path)
+    assert [s.kernel for s in compiled.model.steps].count("recurrent_s8") == 1
+    ids = model.operators[0].inputs
+
+    def real(i: int) -> np.ndarray:
+        t = model.tensors[i]
+        return np.asarray(t.data, np.float64) * t.grid.scale  # type: ignore[union-attr]
+
+    (w, r, b), h, c = ([real(i) for i in ids[k : k + 4]] for k in (1, 5, 12)), np.zeros(32), np.zeros(32)
+    expected, theirs, ours = [], [], []
+    loaded, out = engine.load(compiled.data), compiled.model.tensors[compiled.model.outputs[0]]
+    for x in np.random.default_rng(0).integers(-128, 128, (32, 1, 1, 3)).astype(np.int8):
+        v = (x[0, 0].astype(np.float64) + 5) * 0.02
+        i, f, n, o = (p @ v + q @ h + k for p, q, k in zip(w, r, b, strict=True))
+        c = c / (1 + np.exp(-f)) + np.tanh(n) / (1 + np.exp(-i))
+        h = np.tanh(c) / (1 + np.exp(-o))
+        expected.append(h)
+        theirs.append(litert.run(made, [x])[0].reshape(-1) / 128)
+        loaded.set_input(0, x)
+        loaded.run()
+        ours.append(dequantise_output(loaded.output(0), out).reshape(-1))
+    a, b2 = (sqnr(np.array(found), np.array(expected)) for found in (ours, theirs))
+    print(f"mica {a:.1f} dB, LiteRT {b2:.1f}")
+    assert a > b2 - 1

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 
 from mica.ir import byte_pairs, strided_copy
 from mica.ir.graph import Graph, Node, StatePair
-from mica.passes import dead_code
+from mica.passes import dead_code, prequantised_activations
 from mica.passes.wide import MOVES
 
 HIDDEN, CELL = 0, 1
@@ -43,7 +43,7 @@ def run(g: Graph, pairs: Sequence[StatePair]) -> Graph:
         nodes[k].attrs["carried"] = tuple(chosen)
     for _, result in chosen:
         _lead(g, result, made)
-    return dead_code.run(g)
+    return dead_code.run(prequantised_activations.run(g))  # rounding of y, which had the state's name
 
 
 def _states(node: Node) -> tuple[int, ...]:
@@ -51,9 +51,11 @@ def _states(node: Node) -> tuple[int, ...]:
 
 
 def _whole(g: Graph, node: Node) -> bool:
-    """True if a layer gets all its states, and their bytes end at a multiple of 4."""
+    """True if a layer gets all its states, the file gives them no scale, and their bytes end at a multiple of 4."""
     _, batch, units = g.value(node.outputs[0]).shape
     cells = g.consumers().get(node.outputs[2], []) if len(node.outputs) > 2 else []
+    if any(g.value(i).quant is not None for i in node.inputs[1:-5]):
+        return False
     return len(node.inputs) == 6 + len(_states(node)) and batch * units % 2 == 0 and all(_moves(g, n) for n in cells)
 
 
