@@ -14,14 +14,11 @@ from exports import FILES, answers, compiled
 from targets import ALL
 
 from mica.errors import Unsupported
-from mica.plan import schedule
 
 # What mica cannot pack, and what it says.
 REFUSED = {
     "keras_embedding": "computes with int32 numbers",
 }
-# Loops that are unrolled, to 160 steps: without the recipes, and without a long search for their best order.
-PLAIN = ("keras_gru", "keras_lstm_batch1")
 # The same network by PyTorch's other exporter has the recipes; this one too with scripts/test --all.
 TWINS = {p.stem for p in FILES if p.with_name(p.name.replace("torchscript_", "dynamo_")) in FILES and p.stem[0] == "t"}
 # dB. Most outputs reach 30 or more.
@@ -44,16 +41,14 @@ HIGHER_FLOOR = {
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda p: p.stem)
-def test_export(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_export(path: Path) -> None:
     if path.stem in REFUSED:
         with pytest.raises(Unsupported) as e:
             compiled(path)
         assert REFUSED[path.stem] in str(e.value)
         assert path.name in str(e.value)
         return
-    if path.stem in PLAIN:
-        monkeypatch.setattr(schedule, "SEARCH_STATES", 300)
-    for answer in answers(path, compiled(path, path.stem in PLAIN or (path.stem in TWINS and not ALL))):
+    for answer in answers(path, compiled(path, path.stem in TWINS and not ALL)):
         if answer.expected.dtype.kind in "iu" and path.stem not in LOWER_FLOOR:
             assert np.mean(answer.expected == answer.found) >= 0.95, answer.name
         else:

@@ -14,6 +14,7 @@ from mica import engine
 from mica.compile import compile_file
 from mica.errors import Unsupported
 from mica.format.values import dequantise_output, quantise_input
+from mica.reference import batch, float_ops
 
 GATES = {"RNN": 1, "LSTM": 4, "GRU": 3}
 
@@ -248,3 +249,15 @@ def test_refuses_short_sequences(tmp_path: Path) -> None:
     net.inputs[0].type.tensor_type.shape.dim[0].dim_value = 5
     with pytest.raises(Unsupported, match=r"sequences of \[3\] time steps in a tensor of 5"):
         core(net, tmp_path)
+
+
+@pytest.mark.parametrize("op", ["RNN", "LSTM", "GRU"])
+def test_samples_together(tmp_path: Path, op: str) -> None:
+    """Several samples that are computed in one go get the bits that each gets alone."""
+    net = net_of(op, outputs="YH", direction="bidirectional", batch=2, initial="h")
+    g = core(net, tmp_path)
+    samples = [{k: v * np.float32(10.0**n) for k, v in s.items()} for n, s in enumerate(net.samples(4))]
+    found = dict(batch.stream(g, batch.inputs(samples)))
+    for k, sample in enumerate(samples):
+        for name, one in float_ops.stream(g, sample):
+            assert np.array_equal(found[name][k], one), name

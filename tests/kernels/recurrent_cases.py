@@ -79,7 +79,12 @@ def recurrences() -> Iterator[Case]:
                 "in_mult": 2**31 - 1 if kind else 2**30, "in_shift": int(rng.choice([-30, 31])) if kind else -6,
                 "out_mult": 2**31 - 1 if kind else 2**30, "out_shift": int(rng.choice([-30, 31])) if kind else 6,
             }  # fmt: skip
+            if carried := k in (2, 3) and cell != 0 and not (lstm and kind == "extreme"):
+                p["result"], result = 2, False
+                for i in range(1, 1 + initial):
+                    xs[i] = _data(rng, (1, batch, 2 * units), "extreme" if kind else "")
             rows = 1 if last or result else time
-            y_zero = int(rng.integers(-128, 128)) if result else zero
+            rows += (4 if lstm else 2) if carried else 0
+            y_zero = int(rng.integers(-128, 128)) if result or carried else zero
             q = Output((rows, batch, units), 0, y_zero, int(rng.integers(-128, 128)))
             yield Case(name, "recurrent_s8", xs, p, q, constants, rows=1)

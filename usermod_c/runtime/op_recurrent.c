@@ -8,7 +8,9 @@ MICA_RUN_ROWS(recurrent, RECURRENT)
 static void load_numbers(mica_step_record_t *r, mica_recurrent_s8_t *p) {
     p->cell = (uint8_t)PARAM(CELL, 0, MICA_CELL_GRU_RESET_AFTER);
     p->reverse = (uint8_t)PARAM(REVERSE, 0, 1);
-    p->cell_result = (uint8_t)PARAM(RESULT, 0, 1);
+    int32_t result = PARAM(RESULT, 0, 2);
+    p->cell_result = result == 1;
+    p->carried = result == 2;
     p->coupled = (uint8_t)PARAM(COUPLED, 0, 1);
     p->peepholes = (uint8_t)PARAM(PEEPHOLES, 0, 1);
     p->cell_shift = (uint8_t)PARAM(CELL_SHIFT, 0, 15);
@@ -23,15 +25,16 @@ static void load_numbers(mica_step_record_t *r, mica_recurrent_s8_t *p) {
 // Shapes, and the zero points that have to be equal.
 static bool load_tensors(mica_step_record_t *r, mica_recurrent_s8_t *p) {
     const mica_tensor_t *x = &r->x[0], *y = &r->y;
-    bool sound = x->rank == 3 && y->rank == 3 && y->dims[1] == x->dims[1] && (y->dims[0] == 1 || y->dims[0] == x->dims[0]);
+    uint32_t ahead = mica_recurrent_s8_ahead(p), rows = y->dims[0] - ahead;
+    bool sound = x->rank == 3 && y->rank == 3 && y->dims[0] > ahead && y->dims[1] == x->dims[1] && (rows == 1 || rows == x->dims[0]);
     for (uint32_t i = 1; sound && i < r->n_inputs; ++i) {
         const mica_tensor_t *t = &r->x[i];
-        sound = t->rank == 3 && t->dims[0] == 1 && t->dims[1] == x->dims[1] && t->dims[2] == y->dims[2];
+        sound = t->rank == 3 && t->dims[0] == 1 && t->dims[1] == x->dims[1] && t->dims[2] == y->dims[2] << p->carried;
     }
-    if (!mica_load_require(r, sound, MICA_ERR_SHAPE, "expected [T, B, I], initial states [1, B, H] and an output [T or 1, B, H]")) {
+    if (!mica_load_require(r, sound, MICA_ERR_SHAPE, "expected [T, B, I], initial states [1, B, H] and an output [T or 1, B, H], or carried ones")) {
         return false;
     }
-    bool zeros = (p->cell_result || p->h_zero == y->zero_point) && (r->n_inputs < 2 || p->h_zero == r->x[1].zero_point);
+    bool zeros = p->carried || ((p->cell_result || p->h_zero == y->zero_point) && (r->n_inputs < 2 || p->h_zero == r->x[1].zero_point));
     p->x = x->data;
     p->y = y->data;
     p->h0 = r->x[1].data;
@@ -43,7 +46,7 @@ static bool load_tensors(mica_step_record_t *r, mica_recurrent_s8_t *p) {
     p->batch = (uint16_t)x->dims[1];
     p->in_n = (uint16_t)x->dims[2];
     p->units = (uint16_t)y->dims[2];
-    p->every = y->dims[0] > 1;
+    p->every = rows > 1;
     return mica_load_require(r, zeros, MICA_ERR_RANGE, "hidden_zero is not the zero point of the hidden states");
 }
 

@@ -3,6 +3,7 @@
 from mica.fallback.common import factors
 
 _SIMPLE, _LSTM, _GRU, _GRU_AFTER = range(4)
+_CARRIED = 2  # result: states come and go as they are inside, two bytes each
 
 
 def _look_up(table, v):
@@ -105,14 +106,16 @@ def _check(step, cell, result, more):
     step.want(len(x[0].shape) == 3 and len(y.shape) == 3, "input and output want three dimensions")
     time, batch, _ = x[0].shape
     rows, batches, units = y.shape
+    carried = result == _CARRIED
+    rows -= _ahead(cell, result)
     step.want(batches == batch and rows in (1, time), "the input does not make the output")
-    more = more or len(x) > 2 or result
+    more = more or len(x) > 2 or result == 1
     step.want(cell == _LSTM or not more, "only an LSTM has a cell state, peepholes and coupled gates")
-    step.want(not result or rows == 1, "the cell state makes one row")
+    step.want(result != 1 or rows == 1, "the cell state makes one row")
     for t in x[1:]:
-        step.want(t.shape == (1, batch, units), "an initial state has another shape")
+        step.want(t.shape == (1, batch, units << carried), "an initial state has another shape")
     zero = step.within("hidden_zero", -128, 127)
-    same = (result or zero == y.zero_point) and (len(x) < 2 or zero == x[1].zero_point)
+    same = carried or ((result or zero == y.zero_point) and (len(x) < 2 or zero == x[1].zero_point))
     step.want(same, "hidden_zero is not the zero point of the hidden states")
     return zero
 
@@ -127,6 +130,19 @@ def _cell(step, cell, coupled, peepholes):
     if cell == _LSTM:
         return _lstm(g, coupled, cell_shift, output_shift, output)
     return _gru(g, cell == _GRU) if cell else _simple(g)
+
+
+def _ahead(cell, result):
+    """Rows in front of the output that hold the last states."""
+    return 0 if result != _CARRIED else 4 if cell == _LSTM else 2
+
+
+def _carried(x, k, b, units):
+    """The states of sequence b in input k."""
+    if len(x) <= k:
+        return [0] * units
+    data, at = x[k].data, 2 * b * units
+    return [_state((data[i] & 255) | data[i + 1] << 8) for i in range(at, at + 2 * units, 2)]
 
 
 def _first(step, zero, multiplier, places):
@@ -145,7 +161,7 @@ def _first(step, zero, multiplier, places):
 def recurrent_s8(step):
     """x [T,B,I], initial states [1,B,H] -> every hidden state [T,B,H], the last one or the last cell state [1,B,H]."""
     cell = step.within("cell", 0, 3)
-    reverse, result = step.within("reverse", 0, 1), step.within("result", 0, 1)
+    reverse, result = step.within("reverse", 0, 1), step.within("result", 0, 2)
     coupled, peepholes = step.within("coupled", 0, 1), step.within("peepholes", 0, 1)
     zero = _check(step, cell, result, coupled or peepholes)
     p = step.params
@@ -153,6 +169,9 @@ def recurrent_s8(step):
     once = _cell(step, cell, coupled, peepholes)
     time, batch, wide = step.x[0].shape
     rows, _, units = step.y.shape
+    front, carried = _ahead(cell, result), result == _CARRIED
+    rows -= front
+    shown = (step.y.zero_point, p["out_mult"], 31 + p["out_shift"]) if carried else (zero, 1, 7)
     xs, ys = step.x[0].data, step.y.data
 
     def show(values, at, base, multiplier, places):
@@ -162,18 +181,26 @@ def recurrent_s8(step):
             at += 1
 
     def run():
-        hidden, cells = _first(step, zero, p["in_mult"], 31 + p["in_shift"])
+        if carried:
+            hidden, cells = ([_carried(step.x, k, b, units) for b in range(batch)] for k in (1, 2))
+        else:
+            hidden, cells = _first(step, zero, p["in_mult"], 31 + p["in_shift"])
         for k in range(time):
             t = time - 1 - k if reverse else k
             for b in range(batch):
                 first = (t * batch + b) * wide
                 hidden[b] = once([xs[i] for i in range(first, first + wide)], hidden[b], cells[b])
                 if rows > 1:
-                    show(hidden[b], (t * batch + b) * units, zero, 1, 7)
+                    show(hidden[b], ((front + t) * batch + b) * units, *shown)
         for b in range(batch):
-            if result:
+            for k in range(front // 2):
+                at = 2 * (k * batch + b) * units
+                for v in (hidden, cells)[k][b]:
+                    ys[at], ys[at + 1] = (v & 255 ^ 128) - 128, v >> 8
+                    at += 2
+            if result == 1:
                 show(cells[b], b * units, step.y.zero_point, p["out_mult"], 31 + p["out_shift"])
             elif rows == 1:
-                show(hidden[b], b * units, zero, 1, 7)
+                show(hidden[b], (front * batch + b) * units, *shown)
 
     return run

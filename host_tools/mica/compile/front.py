@@ -2,6 +2,9 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
 
 from mica.compile.job import PlacedFrontEnd
 from mica.compile.state import State
@@ -37,11 +40,22 @@ def find_states(s: State) -> State:
     if s.job.states is not None:
         s.pairs = list(s.job.states)
         return s
-    s.pairs = pairs = state_pairs.find(s.graph, s.graph.states)
+    s.pairs = pairs = state_pairs.find(s.graph, s.graph.states, lambda name: _fed(s.job.samples, name))
     if pairs:
         shown = ", ".join(f"{a}={b}" for a, b in pairs[:3]) + (f" and {len(pairs) - 3} more" if len(pairs) > 3 else "")
         s.watch.note(f"states found by their names: {shown}; --state none takes none")
     return s
+
+
+def _fed(samples: object, name: str) -> bool:
+    """True if samples, as of the job, hold numbers other than 0 for an input."""
+    if isinstance(samples, str | Path) and Path(samples).suffix == ".npz":
+        try:
+            with np.load(samples) as data:
+                return name in data and bool(np.any(data[name]))
+        except (OSError, ValueError):  # said where samples are read
+            return False
+    return isinstance(samples, Mapping) and name in samples and bool(np.any(samples[name]))
 
 
 def choose(s: State) -> State:

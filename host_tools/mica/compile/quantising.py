@@ -12,7 +12,7 @@ from mica.ir.graph import Graph, StatePair
 from mica.packing.model import pack
 from mica.packing.state import hold, with_state
 from mica.packing.tokens import with_tokens
-from mica.passes import pipeline, streaming
+from mica.passes import carried, pipeline, streaming
 from mica.plan.plan import apart
 from mica.quantise import quantise as integers
 from mica.quantise.choose_bits import apply as with_bits
@@ -28,7 +28,7 @@ from mica.sound import insert as front_end
 def lower(s: State) -> State:
     """graph of the source's operators -> core operators, behind the front end of --frontend"""
     told = len(s.graph.warnings)
-    s.graph = pipeline.run(s.graph)
+    s.graph = carried.run(pipeline.run(s.graph), s.pairs)
     for warning in s.graph.warnings[told:]:
         s.warn(warning)
     if s.graph.coarser:

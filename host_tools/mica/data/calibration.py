@@ -425,7 +425,9 @@ def doubts(g: Graph, samples: Sequence[Mapping[str, np.ndarray]], apart: Collect
         if not (math.isfinite(low) and math.isfinite(high)):
             continue  # refused where the network is run
         if low == high == 0:
-            found.append(f"input '{name}' is zero in all calibration samples; give samples of real inputs")
+            outputs = [o for o in g.outputs if g.value(o).shape == g.value(name).shape]
+            state = f", or --state {name}={outputs[0]}" if len(outputs) == 1 and len(g.inputs) > 1 else ""
+            found.append(f"input '{name}' is zero in all calibration samples; give samples of real inputs{state}")
         elif len(seen) > 1 and all(np.array_equal(x, seen[0]) for x in seen[1:]):
             found.append(f"input '{name}': all {len(seen)} calibration samples are the same; give samples that differ")
         elif (unlike := _unlike_the_model(g, name, seen, low, high)) is not None:

@@ -1,10 +1,16 @@
-"""One ONNX node on constants, through ONNX's own reference evaluator."""
+"""One ONNX node on constants, or some nodes, through ONNX's own reference evaluator."""
 
-from collections.abc import Mapping
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 import onnx
-from onnx import helper
+from onnx import helper, numpy_helper
+
+if TYPE_CHECKING:
+    from onnx.reference import ReferenceEvaluator
 
 # Sums, and functions that are not of IEEE 754: in float32 their last bit depends on the processor. So they are computed
 # in float64 and rounded once.
@@ -38,3 +44,44 @@ def _evaluate(node: onnx.NodeProto, inputs: Mapping[str, np.ndarray], opset: int
     )
     results = ReferenceEvaluator(model).run(None, dict(inputs))
     return [np.asarray(r) for r in results]
+
+
+_EACH = {"Add", "And", "Div", "Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "Mul", "Or", "Sub"}
+_PRODUCTS = {"Gemm", "MatMul"}
+_MOVES = {"Concat", "Flatten", "Gather", "Identity", "Reshape", "Slice", "Split", "Squeeze", "Transpose", "Unsqueeze"}
+_OTHERS = {"Cast", "Constant", "DequantizeLinear", "Neg", "Not", "QuantizeLinear", "Relu", "Sigmoid", "Tanh"}
+MOST = 1 << 24  # elements
+
+
+def guarded(nodes: Sequence[onnx.NodeProto], values: dict[str, np.ndarray], opset: int) -> None:
+    """Adds the results of simple nodes, one after the other, to the values. Raises ValueError where one is not simple or large."""
+    for node in nodes:
+        arrays = [values[i] for i in node.input if i]
+        op, size = node.op_type, sum(a.size for a in arrays)
+        if op in _EACH:
+            size = int(np.prod(np.broadcast_shapes(*(a.shape for a in arrays)), dtype=np.int64))
+        elif op in _PRODUCTS:
+            size = arrays[0].size * arrays[1].size // max(min(arrays[1].shape), 1)
+        elif op not in _MOVES and op not in _OTHERS:
+            raise ValueError(f"{op} is not simple")
+        if size > MOST:
+            raise ValueError(f"{op} is too large")
+        made = evaluate(node, {i: values[i] for i in node.input if i}, opset)
+        values.update(zip((o for o in node.output if o), made, strict=True))
+
+
+def evaluator(
+    nodes: Sequence[onnx.NodeProto],
+    inputs: Sequence[str],
+    outputs: Sequence[str],
+    constants: Mapping[str, np.ndarray],
+    opset: int,
+) -> ReferenceEvaluator:
+    """Of several nodes, to be run many times."""
+    from onnx.reference import ReferenceEvaluator
+
+    ins = [helper.make_tensor_value_info(i, onnx.TensorProto.UNDEFINED, None) for i in inputs]
+    outs = [helper.make_empty_tensor_value_info(o) for o in outputs]
+    known = [numpy_helper.from_array(a, name) for name, a in constants.items()]
+    graph = helper.make_graph(list(nodes), "some", ins, outs, known)
+    return ReferenceEvaluator(helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)]))

@@ -1,4 +1,4 @@
-"""Loop and Scan whose number of runs is known are written out: the body once for each run.
+"""Loop and Scan whose number of runs is known are written out: the body once for each run. Cells of recurrent layers are not.
 
 y, ys = Loop(3, true, x), body b       =>   s1, y1 = b(0, x); s2, y2 = b(1, s1); y, y3 = b(2, s2); ys = Concat(y1, y2, y3)
 y, ys = Scan(x, xs), body b            =>   likewise, with xs[0], xs[1], xs[2] for the counter
@@ -14,6 +14,8 @@ import numpy as np
 import onnx
 from onnx import helper, numpy_helper
 
+from mica.importer import recurrence
+from mica.importer.loop_bodies import attribute, body
 from mica.importer.state import ImportState
 
 MOST_RUNS = 1024
@@ -34,7 +36,11 @@ def unroll(proto: onnx.NodeProto, state: ImportState, add: Callable[[onnx.NodePr
     add: puts a node of the file into the graph, and returns whether all is well so far; a run behind one that is not would say
     the same again.
     """
+    if proto.op_type == "Scan" and state.opset < 9:
+        raise ValueError("a Scan of opset 8; export the model with a newer opset")
     place = _Place(state, add)
+    if recurrence.take(proto, state, add):
+        return
     if proto.op_type == "Scan":
         _scan(proto, place)
     else:
@@ -67,8 +73,6 @@ def _loop(proto: onnx.NodeProto, place: _Place) -> None:
 
 
 def _scan(proto: onnx.NodeProto, place: _Place) -> None:
-    if place.state.opset < 9:
-        raise ValueError("a Scan of opset 8; export the model with a newer opset")
     n = next(a.i for a in proto.attribute if a.name == "num_scan_inputs")
     state, scanned = list(proto.input[:-n]), list(proto.input[-n:])
     of = body(proto)
@@ -129,16 +133,6 @@ def _finish(
             raise ValueError("a loop of no runs, whose rows are an output")
         for node in stacked(made, axis, out, proto.name, place.state.opset, place.state.fresh):
             place.add(node)
-
-
-def body(proto: onnx.NodeProto) -> onnx.GraphProto:
-    return next(a.g for a in proto.attribute if a.name == "body")
-
-
-def attribute(proto: onnx.NodeProto, name: str, default: int, n: int) -> list[int]:
-    """A list of n integers, each the default where the node does not say."""
-    found = next((list(a.ints) for a in proto.attribute if a.name == name), [])
-    return found or [default] * n
 
 
 def check_runs(runs: int, of: onnx.GraphProto, known: bool = True) -> None:

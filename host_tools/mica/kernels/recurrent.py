@@ -13,8 +13,14 @@ from mica.kernels.rules import INT32_LIMIT, Broken, require
 GATES = (1, 4, 3, 3)  # of a simple cell, an LSTM, and both kinds of GRU
 LSTM = 1
 TABLE = 257  # entries: the ends of 256 intervals
+CARRIED = 2  # result: states come and go as they are inside
 STATE_MOST = 32767  # of a hidden state, inside
 _RECURRENT_NUMBERS = ("cell_shift", "output_shift", "hidden_zero", "in_mult", "in_shift", "out_mult", "out_shift")
+
+
+def ahead(p: Params) -> int:
+    """Rows of y that hold the last states, two bytes each."""
+    return 0 if p["result"] != CARRIED else 4 if p["cell"] == LSTM else 2
 
 
 def _recurrent_rules(x: Tensors, y: Tensor, p: Params) -> Shapes:
@@ -23,21 +29,26 @@ def _recurrent_rules(x: Tensors, y: Tensor, p: Params) -> Shapes:
     )
     time, batch, n = x[0].dims
     rows, batches, units = y.dims
+    rows -= ahead(p)
     require(batches == batch and rows in (1, time), f"input {list(x[0].dims)} does not make {list(y.dims)}")
-    flags = dict.fromkeys(("reverse", "result", "coupled", "peepholes"), 1)
-    for name, most in ({"cell": 3, "cell_shift": 15, "output_shift": 13} | flags).items():
+    flags = dict.fromkeys(("reverse", "coupled", "peepholes"), 1)
+    for name, most in ({"cell": 3, "result": 2, "cell_shift": 15, "output_shift": 13} | flags).items():
         require(0 <= p[name] <= most, f"{name} is {p[name]}; expected 0 to {most}")
     lstm = p["cell"] == LSTM
     require(
-        lstm or not (len(x) > 2 or p["result"] or p["coupled"] or p["peepholes"]),
+        lstm or not (len(x) > 2 or p["result"] == 1 or p["coupled"] or p["peepholes"]),
         "only an LSTM has a cell state, peepholes and coupled gates",
     )
-    require(not p["result"] or rows == 1, f"the cell state makes one row, not {rows}")
+    require(p["result"] != 1 or rows == 1, f"the cell state makes one row, not {rows}")
     require(-128 <= p["hidden_zero"] <= 127, f"hidden_zero is {p['hidden_zero']}; expected an int8")
     require(bool(p["result"]) or p["hidden_zero"] == y.zero_point, "hidden_zero is not the output's zero point")
+    state = (1, batch, units * (2 if p["result"] == CARRIED else 1))
     for t in x[1:]:
-        require(t.dims == (1, batch, units), f"an initial state of shape {list(t.dims)}; expected {[1, batch, units]}")
-    require(len(x) < 2 or x[1].zero_point == p["hidden_zero"], "the initial state's zero point is not hidden_zero")
+        require(t.dims == state, f"an initial state of shape {list(t.dims)}; expected {list(state)}")
+    require(
+        len(x) < 2 or p["result"] == CARRIED or x[1].zero_point == p["hidden_zero"],
+        "the initial state's zero point is not hidden_zero",
+    )
     for name in ("in", "out"):
         mult, shift = p[f"{name}_mult"], p[f"{name}_shift"]
         sound = MULT_MIN <= mult <= MULT_MAX and SHIFT_MIN <= shift <= SHIFT_MAX
@@ -69,6 +80,20 @@ def _look_up(table: Array, v: Array) -> Array:
     a, b = table[at >> 8], table[(at >> 8) + 1]
     out: Array = a + (((b - a) * (at & 255) + 128) >> 8)
     return out
+
+
+def _initial(xs: Sequence[Array], p: Params, q: Output, shape: tuple[int, int]) -> tuple[Array, Array]:
+    """Hidden and cell states [B,H] to begin with."""
+    given = [x[0] for x in xs[1:]]
+    if p["result"] == CARRIED:
+        given = [np.ascontiguousarray(x).view("<i2").astype(np.int64) for x in given]
+    else:
+        given = [x.astype(np.int64) - zero for x, zero in zip(given, (p["hidden_zero"], q.b_zero), strict=False)]
+        given = [128 * given[0], *(requantise(c, p["in_mult"], p["in_shift"]) for c in given[1:])] if given else []
+    hidden, cell, *_ = (
+        np.clip(x, -STATE_MOST, STATE_MOST) for x in (*given, np.zeros(shape, int), np.zeros(shape, int))
+    )
+    return hidden, cell
 
 
 def _recurrent_macs(xs: Sequence[Dims], y: Dims, blobs: Blobs) -> int:
@@ -112,7 +137,9 @@ def _recurrent_counts(step: Step, xs: Tensors, y: Tensor, scratch: int) -> Cost:
 def recurrent_s8(xs: Sequence[Array], blobs: Blobs, p: Params, q: Output) -> Array:
     """A recurrent layer over a whole sequence: cell 0 simple, 1 LSTM, 2 GRU, 3 GRU that resets after the product; see
     the notes. x [T,B,I], from T - 1 down with reverse; then the initial hidden state, and cell state, [1,B,H], 0 where
-    absent. y [T,B,H] is every hidden state, y [1,B,H] the last one, or with result 1 the last cell state. matrix
+    absent. y [T,B,H] is every hidden state, y [1,B,H] the last one, or with result 1 the last cell state. With result 2
+    initial states are int16 as bytes [1,B,2*H], and the last ones stand in front of y, hidden first: y [2+T,B,H], of an
+    LSTM [4+T,B,H]. matrix
     [G*H,I+H], G gates: of an LSTM i, o, f, c, of a GRU z, r, h. terms [4,G*H]: bias and factor of the input's and of
     the recurrent product, in the order bias, bias, factor, factor, then with peepholes [3,H] for i, o, f. shifts [G*H].
     The tables gate, candidate, output [257]: a GRU has no output table, a simple cell no gate table either. Needs
@@ -124,7 +151,8 @@ def recurrent_s8(xs: Sequence[Array], blobs: Blobs, p: Params, q: Output) -> Arr
     terms = blobs["terms"][: 4 * gates * units].astype(np.int64).reshape(2, 2, gates, units)
     peep = blobs["terms"][4 * gates * units :].astype(np.int64).reshape(-1, units)
     gate, candidate, output = (blobs[n].astype(np.int64) for n in ("gate", "candidate", "output"))
-    zero = p["hidden_zero"]
+    zero, carried, front = p["hidden_zero"], p["result"] == CARRIED, ahead(p)
+    rows -= front
 
     def part(k: int, a: Array) -> Array:
         """The product of x (k = 0) or the hidden state (k = 1) with its weights [B,G,H], times its factors."""
@@ -142,11 +170,11 @@ def recurrent_s8(xs: Sequence[Array], blobs: Blobs, p: Params, q: Output) -> Arr
         return state(int32(gate * v + (1 << (shift - 1))) >> shift)
 
     def finish(h: Array) -> Array:
+        if carried:
+            return clip_s8(q.y_zero + requantise(h, p["out_mult"], p["out_shift"]))
         return clip_s8(zero + ((h + 64) >> 7))
 
-    hidden = (xs[1][0].astype(np.int64) - zero) * 128 if len(xs) > 1 else np.zeros((batch, units), np.int64)
-    c = xs[2][0].astype(np.int64) - q.b_zero if len(xs) > 2 else np.zeros((batch, units), np.int64)
-    cell = state(requantise(c, p["in_mult"], p["in_shift"]))
+    hidden, cell = _initial(xs, p, q, (batch, units))
     y = np.zeros(q.dims, np.int8)
     for t in range(len(x))[:: -1 if p["reverse"] else 1]:
         a, b = part(0, x[t]), part(1, hidden)
@@ -171,11 +199,14 @@ def recurrent_s8(xs: Sequence[Array], blobs: Blobs, p: Params, q: Output) -> Arr
             new = _look_up(candidate, drive(2, a[:, 2] + again))
             hidden = state(new + (int32(update * (hidden - new) + (1 << 13)) >> 14))
         if rows > 1:
-            y[t] = finish(hidden)
-    if p["result"]:
+            y[front + t] = finish(hidden)
+    if carried:
+        last = np.stack([hidden, cell][: front // 2]).astype("<i2")
+        y[:front] = last.view(np.int8).reshape(front, batch, units)
+    if p["result"] == 1:
         y[0] = clip_s8(q.y_zero + requantise(cell, p["out_mult"], p["out_shift"]))
     elif rows == 1:
-        y[0] = finish(hidden)
+        y[front] = finish(hidden)
     return y
 
 

@@ -104,11 +104,11 @@ def _states(g: Graph, groups: Groups, node: Node) -> None:
 
     The candidates of a GRU, too: a hidden state is between them and the one before.
     """
-    first, out = node.inputs[1], node.outputs[0]
+    first, out, carried = node.inputs[1], node.outputs[0], "carried" in node.attrs
     if node.attrs["cell"] != "lstm":
-        for inner in node.outputs[1:]:
+        for inner in node.outputs[1:2] if carried else node.outputs[1:]:
             groups.union(out, inner)
-    if len(node.inputs) == 6 or g.is_const(first) or groups.quant(out) is not None:
+    if carried or len(node.inputs) == 6 or g.is_const(first) or groups.quant(out) is not None:
         return
     if groups.quant(first) is None or bounded(node.attrs):
         groups.union(first, out)

@@ -9,7 +9,7 @@ from mica.format.values import LOW, clip_s8
 from mica.ir.exact_inputs import exact_inputs
 from mica.ir.graph import Graph, Node, Quant
 from mica.ir.ops import FRONT_ENDS, TRUTH_FUNCTIONS
-from mica.quantise import margins
+from mica.quantise import carried, margins
 from mica.quantise.calibrate import Range
 from mica.quantise.groups import group
 from mica.reference.recurrent import bounded
@@ -26,7 +26,7 @@ FIXED_UNARY = {"sigmoid": Quant(1 / 256, -128), "tanh": Quant(1 / 128, 0)}
 def choose_quants(g: Graph, ranges: Mapping[str, Range]) -> dict[str, Quant]:
     """Scale and zero point of every activation: the model's own where it is quantised already."""
     ranges = margins.widened(g, ranges)
-    groups = group(g, _whole(g, ranges) | _fixed(g), ranges)
+    groups = group(g, _whole(g, ranges) | _fixed(g) | carried.quants(g, ranges), ranges)
     names = [*g.inputs, *(o for node in g.nodes for o in node.outputs)]
     return {name: groups.quant(name) or from_range(groups.range(name)) for name in names}
 

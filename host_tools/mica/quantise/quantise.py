@@ -27,7 +27,8 @@ def quantise(g: Graph, ranges: Mapping[str, Range]) -> Graph:
     refusals = Refusals()
     for node in g.nodes:
         with refusals.at(node):
-            wide = quants[node.outputs[0]].bits == 16 or any(i in quants and quants[i].bits == 16 for i in node.inputs)
+            wide = any(i in quants and quants[i].bits == 16 for i in (node.outputs[0], *node.inputs))
+            wide = wide and "carried" not in node.attrs
             (WIDE_STEPS if wide else STEPS)[node.op](g, out, node)
     refusals.stop()
     return out

@@ -51,18 +51,19 @@ def measure(g: Graph, samples: Samples, quants: Mapping[str, Quant], runs: Runs 
     read = {i for node in small for i in node.inputs[:-5]}
     for _, values in (runs or Runs(g, room=0))(samples, read) if small else ():
         for node in small:
-            for k in range(len(values[node.inputs[0]])):
-                x, *initial = [values[i][k] if i in values else np.asarray(g.data(i)) for i in node.inputs[:-5]]
-                for adder, v in zip(adders[node.outputs[0]], (x, _before(g, node, x, initial)), strict=True):
-                    adder.add(v[None])
+            n = len(values[node.inputs[0]])
+            data = [np.asarray(g.data(i)) if g.is_const(i) else values[i] for i in node.inputs[:-5]]
+            x, *initial = [np.broadcast_to(d, (n, *d.shape)) if d.ndim == 3 else d for d in data]
+            for adder, v in zip(adders[node.outputs[0]], (x, _before(g, node, x, initial)), strict=True):
+                adder.add(v)
     return {name: States(*(adder.done() for adder in both)) for name, both in adders.items()}
 
 
 def _before(g: Graph, node: Node, x: np.ndarray, initial: list[np.ndarray]) -> np.ndarray:
-    """The hidden states that time steps begin with [T,B,H]."""
-    states, _ = recurrent.run(node.attrs, x, initial, [np.asarray(g.data(i)) for i in node.inputs[-5:]])
-    first = initial[0] if initial else np.zeros_like(states[:1])
-    return np.concatenate([states[1:], first] if node.attrs["reverse"] else [first, states[:-1]])
+    """The hidden states that time steps of some samples begin with [N,T,B,H]."""
+    states, _ = recurrent.run_several(node.attrs, x, initial, [np.asarray(g.data(i)) for i in node.inputs[-5:]])
+    first = initial[0] if initial else np.zeros_like(states[:, :1])
+    return np.concatenate([states[:, 1:], first] if node.attrs["reverse"] else [first, states[:, :-1]], axis=1)
 
 
 def run(g: Graph, fit: Mapping[str, States], held: Mapping[str, States], quants: Mapping[str, Quant]) -> Graph:
@@ -89,7 +90,7 @@ def _finite(g: Graph, node: Node) -> bool:
 
 
 def _set(g: Graph, node: Node, quants: Mapping[str, Quant], seen: Sequence[tuple[Moments, Moments]] | None) -> None:
-    parts = kernel.parts(g, node, quants[node.inputs[0]], quants[node.outputs[0]])
+    parts = kernel.parts(g, node, quants[node.inputs[0]], kernel.inner_hidden(node, quants))
     steps = []
     for k, part in zip(PARTS, parts, strict=True):
         chosen = part.steps, nearest(part.weights, part.steps)

@@ -47,7 +47,8 @@ _MANY: dict[str, OfMany] = {
     **dict.fromkeys(pointwise.FUNCTIONS, _pointwise),
 }
 _LINEAR = {"Conv2d", "DepthwiseConv2d", "FullyConnected"}
-TOGETHER = {*_MANY, "AveragePool2d", "MaxPool2d"}  # Transpose only where linear operators alone read it
+TOGETHER = {*_MANY, "AveragePool2d", "MaxPool2d", "Recurrent"}
+_MOVES = {"Concat", "Remap", "Reshape", "StridedCopy", "Transpose"}  # only where linear operators alone read them
 LAID_OUT = {"Transpose"}  # what follows may depend on how it lies in memory
 
 
@@ -63,13 +64,27 @@ def size(g: Graph) -> int:
     """Number of samples of a core graph that go together, at least 1."""
     activations = [*g.inputs, *(o for node in g.nodes for o in node.outputs)]
     readers = g.consumers()
+    recurrent = any(node.op == "Recurrent" for node in g.nodes)
+    moves = _MOVES if recurrent else {"Transpose"}
     for node in g.nodes:
-        if node.op not in TOGETHER or len(node.outputs) > 1 or all(map(g.is_const, node.inputs)):
+        several = len(node.outputs) > 1 and node.op != "Recurrent"
+        alone = node.op not in TOGETHER | moves and not (recurrent and _in_order(g, node))
+        if alone or several or all(map(g.is_const, node.inputs)):
             return 1
-        if node.op == "Transpose" and not {r.op for r in readers.get(node.outputs[0], [])} <= _LINEAR:
+        # Behind moves all is laid out anew; their order in memory must not matter.
+        behind = {r.op for r in readers.get(node.outputs[0], [])}
+        if node.op in moves and not behind <= _LINEAR | ({"Recurrent", "Reduce", *moves} if recurrent else set()):
             return 1
     total = sum(math.prod(g.value(name).shape) for name in activations)
     return max(1, ELEMENTS * len(activations) // max(total, 1))
+
+
+def _in_order(g: Graph, node: Node) -> bool:
+    """True for a sum over an array that lies in memory as it was made, with one sample and with several."""
+    above = g.producers().get(node.inputs[0])
+    while above is not None and above.op == "Reshape":
+        above = g.producers().get(above.inputs[0])
+    return node.op == "Reduce" and above is not None and above.op in ("Concat", "FullyConnected", "Recurrent")
 
 
 def inputs(samples: Sequence[Mapping[str, np.ndarray]]) -> dict[str, np.ndarray]:
@@ -109,13 +124,20 @@ def apply(g: Graph, node: Node, arrays: Arrays) -> Arrays:
         y = _MANY[node.op](node, arrays, shape)
         if y is not None:
             return [np.asarray(y, np.float32)]
+    if n > 1 and node.op == "Recurrent":
+        given = [
+            a if of_samples else np.broadcast_to(a, (n, *a.shape)) for a, of_samples in zip(arrays, many, strict=True)
+        ]
+        made = float_ops.recurrents(node, [*given[:-5], *arrays[-5:]], shape)
+        if all(np.all(np.isfinite(y)) for y in made):
+            return [np.asarray(y, np.float32) for y in made]
     several = float_ops.SEVERAL.get(node.op) if len(node.outputs) > 1 else None
-    made = []
+    each = []
     for k in range(n):
         one = [a[k] if of_samples else a for a, of_samples in zip(arrays, many, strict=True)]
         results = several(node, one, shape) if several else [float_ops.OPS[node.op](node, one, shape)]
-        made.append([np.asarray(y, np.float32) for y in results])
-    return [together(list(ys)) for ys in zip(*made, strict=True)]
+        each.append([np.asarray(y, np.float32) for y in results])
+    return [together(list(ys)) for ys in zip(*each, strict=True)]
 
 
 def squares(x: np.ndarray) -> np.ndarray:

@@ -67,20 +67,34 @@ def run(
     x [T,B,I]; initial: hidden state and cell state [1,B,H], as many as there are; constants: weights [G*H,I], recurrent
     [G*H,H], biases of both [G*H], peepholes [3,H] for i, o, f. attrs as of the core operator Recurrent.
     """
+    states, inner = run_several(attrs, x[None], [s[None] for s in initial], constants)
+    return states[0], inner[0]
+
+
+def run_several(
+    attrs: Mapping[str, Any], x: np.ndarray, initial: list[np.ndarray], constants: list[np.ndarray]
+) -> tuple[np.ndarray, np.ndarray]:
+    """The same of N samples, each of which gets the bits that it gets alone: x [N,T,B,I], initial states [N,1,B,H]."""
     w, r, bias, recurrent_bias, peep = constants
     cell, f, g, h = attrs["cell"], attrs["gate"], attrs["candidate"], attrs["output"]
+    samples, time, batch, _ = x.shape
     units, n = r.shape[1], GATES[cell]
     rows, recurrent_rows = exact.constant_rows(w), exact.constant_rows(r)
     again_rows = exact.Whole(recurrent_rows.numbers[2 * units :], np.asarray(recurrent_rows.unit)[2 * units :])
-    hidden, c = (initial[k][0] if len(initial) > k else np.zeros((x.shape[1], units), np.float32) for k in (0, 1))
-    states, cells, candidates = np.zeros((3, x.shape[0], x.shape[1], units), np.float32)
+    zeros = np.zeros((samples, batch, units), np.float32)
+    hidden, c = (initial[k][:, 0] if len(initial) > k else zeros for k in (0, 1))
+    states, cells, candidates = np.zeros((3, samples, time, batch, units), np.float32)
+    most = exact.bits(units)[0]
 
     def split(v: np.ndarray) -> list[np.ndarray]:
-        return [v[:, k * units : (k + 1) * units] for k in range(n)]
+        return [v[..., k * units : (k + 1) * units] for k in range(n)]
 
-    from_x = exact.with_rows(x, rows)
-    for t in range(len(x))[:: -1 if attrs["reverse"] else 1]:
-        a, b = split(from_x[t] + bias), split(exact.with_rows(hidden, recurrent_rows) + recurrent_bias)
+    def again(v: np.ndarray, rows: exact.Whole) -> np.ndarray:
+        return exact.rows_with_rows(exact.whole_each(v, most), rows)
+
+    from_x = exact.rows_with_rows(exact.whole_each(x, exact.bits(x.shape[-1])[0]), rows)
+    for t in range(time)[:: -1 if attrs["reverse"] else 1]:
+        a, b = split(from_x[:, t] + bias), split(again(hidden, recurrent_rows) + recurrent_bias)
         if cell == "simple":
             hidden = g(a[0] + b[0])
         elif cell == "lstm":
@@ -88,19 +102,19 @@ def run(
             keep = 1 - i if attrs["coupled"] else f(a[2] + b[2] + peep[2] * c)
             c = keep * c + i * new
             hidden = f(a[1] + b[1] + peep[1] * c) * h(c)
-            cells[t], candidates[t] = c, new
+            cells[:, t], candidates[:, t] = c, new
         else:
             z, reset = f(a[0] + b[0]), f(a[1] + b[1])
             if cell == "gru":
-                again = exact.with_rows(reset * hidden, again_rows) + recurrent_bias[2 * units :]
+                more = again(reset * hidden, again_rows) + recurrent_bias[2 * units :]
             else:
-                again = reset * b[2]
-            candidates[t] = g(a[2] + again)
-            hidden = z * hidden + (1 - z) * candidates[t]
-        states[t] = hidden
-    return states, np.stack([cells, candidates])
+                more = reset * b[2]
+            candidates[:, t] = g(a[2] + more)
+            hidden = z * hidden + (1 - z) * candidates[:, t]
+        states[:, t] = hidden
+    return states, np.stack([cells, candidates], axis=1)
 
 
 def last(attrs: Mapping[str, Any], states: np.ndarray) -> np.ndarray:
-    """[T,B,H] -> [1,B,H], the state after the last time step that was taken."""
-    return states[:1] if attrs["reverse"] else states[-1:]
+    """[..., T,B,H] -> [..., 1,B,H], the state after the last time step that was taken."""
+    return states[..., :1, :, :] if attrs["reverse"] else states[..., -1:, :, :]

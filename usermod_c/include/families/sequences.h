@@ -6,6 +6,7 @@
 
 // ---- recurrent_s8: simple recurrent network, LSTM or GRU over a sequence; formulas: SPEC.md
 //   x int8 [time, batch, in_n]; h0, c0 int8 [batch, units]; y int8 [time, batch, units] with every, else [batch, units]
+//   with carried: h0, c0 int16 of any alignment, and in front of y the last hidden and cell states, likewise
 //   weights int8 [G * units, in_n + units], G gates; terms int32 [4, G * units], then with peepholes [3, units]
 //   shifts int8 [G * units]; tables int16 [257], a GRU needs no output table, a simple network no gate table either
 //   scratch: mica_scratch_min, aligned to 2; rows: 1
@@ -21,6 +22,7 @@ typedef struct {
     uint8_t reverse;      // from the last time step to the first
     uint8_t every;        // y is every hidden state, not the last one
     uint8_t cell_result;  // y is the last cell state
+    uint8_t carried;      // states come and go as they are inside, 16 bits each
     uint8_t coupled;      // the forget gate is 1 - the input gate
     uint8_t peepholes;
     uint16_t time, batch, in_n, units;
@@ -37,6 +39,11 @@ typedef struct {
 size_t mica_recurrent_s8_weights_bytes(const mica_recurrent_s8_t *p);
 uint32_t mica_recurrent_s8_terms(const mica_recurrent_s8_t *p);      // elements
 uint32_t mica_recurrent_s8_channels(const mica_recurrent_s8_t *p);   // elements of shifts
+
+// Rows of [batch, units] bytes in front of y that hold the last states.
+static inline uint32_t mica_recurrent_s8_ahead(const mica_recurrent_s8_t *p) {
+    return !p->carried ? 0 : p->cell == MICA_CELL_LSTM ? 4 : 2;
+}
 
 // ---- attend_s8: rows of queries, of which heads share keys and values; formula: SPEC.md, kernel 48
 //   q int8 [heads, m, d]; k int8 [heads, t, d]; v int8 [heads, t, e]; length int32 [1], length + more limited to [1, t]; y int8 [heads, m, e]

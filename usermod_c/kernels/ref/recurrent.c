@@ -6,6 +6,8 @@
 #include "mica_kernels.h"
 #ifndef MICA_WITHOUT_RECURRENT_S8
 
+#include <string.h>
+
 #include "requant.h"
 #include "shape.h"
 
@@ -207,9 +209,34 @@ static void start(const mica_recurrent_s8_t *p, const work_t *k, uint32_t b) {
     }
 }
 
+static void start_carried(const mica_recurrent_s8_t *p, const work_t *k, uint32_t b) {
+    size_t n = 2u * p->units, at = b * n;
+    memset(k->now, 0, n);
+    memset(k->inner, 0, n);
+    if (p->initial >= 1) {
+        memcpy(k->now, p->h0 + at, n);
+    }
+    if (p->initial == 2) {
+        memcpy(k->inner, p->c0 + at, n);
+    }
+    for (uint32_t j = 0; j < p->units; ++j) {  // -32768 comes from outside only
+        k->now[j] = (int16_t)clamp_state(k->now[j]);
+        k->inner[j] = (int16_t)clamp_state(k->inner[j]);
+    }
+}
+
+static void keep(const mica_recurrent_s8_t *p, const work_t *k, uint32_t b) {
+    size_t n = 2u * p->units;
+    memcpy(p->y + b * n, k->now, n);
+    if (p->cell == MICA_CELL_LSTM) {
+        memcpy(p->y + (p->batch + b) * n, k->inner, n);
+    }
+}
+
 static void finish(const mica_recurrent_s8_t *p, int8_t *y, const int16_t *h) {
     for (uint32_t j = 0; j < p->units; ++j) {
-        y[j] = (int8_t)mica_clamp(p->h_zero + ((h[j] + 64) >> 7), -128, 127);
+        y[j] = (int8_t)(p->carried ? mica_requant_s8(h[j], p->out_mult, p->out_shift, p->y_zero, -128, 127)
+                                   : mica_clamp(p->h_zero + ((h[j] + 64) >> 7), -128, 127));
     }
 }
 
@@ -221,8 +248,13 @@ void mica_recurrent_s8_ref(const mica_recurrent_s8_t *p, MICA_KERNEL_ARGS) {
     uint32_t units = p->units;
     int16_t *words = scratch;
     work_t k = { .now = words, .next = words + units, .inner = words + 2 * units };
+    int8_t *of_rows = p->y + (size_t)mica_recurrent_s8_ahead(p) * p->batch * units;
     for (uint32_t b = 0; b < p->batch; ++b) {
-        start(p, &k, b);
+        if (p->carried) {
+            start_carried(p, &k, b);
+        } else {
+            start(p, &k, b);
+        }
         for (uint32_t i = 0; i < p->time; ++i) {
             size_t row = (size_t)(p->reverse ? p->time - 1 - i : i) * p->batch + b;
             const int8_t *x = p->x + row * p->in_n;
@@ -237,18 +269,21 @@ void mica_recurrent_s8_ref(const mica_recurrent_s8_t *p, MICA_KERNEL_ARGS) {
                     gru_step(p, &k, x);
             }
             if (p->every) {
-                finish(p, p->y + row * units, k.next);
+                finish(p, of_rows + row * units, k.next);
             }
             int16_t *swap = k.now;
             k.now = k.next;
             k.next = swap;
         }
-        int8_t *y = p->y + (size_t)b * units;
+        int8_t *y = of_rows + (size_t)b * units;
         for (uint32_t j = 0; j < units && p->cell_result; ++j) {
             y[j] = (int8_t)mica_requant_s8(k.inner[j], p->out_mult, p->out_shift, p->y_zero, -128, 127);
         }
         if (!p->every && !p->cell_result) {
             finish(p, y, k.now);
+        }
+        if (p->carried) {
+            keep(p, &k, b);
         }
     }
 }

@@ -13,12 +13,11 @@ from mica.errors import MicaError, Unsupported
 from mica.importer.onnx_file import import_proto
 from mica.importer.tflite import composites, signal
 from mica.importer.tflite.flatbuffer import Damaged, NotForUs
-from mica.importer.tflite.model import Model, Operator
+from mica.importer.tflite.model import Model
 from mica.importer.tflite.model import read as read_model
 from mica.importer.tflite.net import Net
-from mica.importer.tflite.operators import OPERATORS, form
+from mica.importer.tflite.operators import write
 from mica.ir.graph import Graph, Node, Value
-from mica.ir.ops import NOT_SUPPORTED
 from mica.printable import printable
 
 MOST_REASONS = 20
@@ -111,7 +110,7 @@ def _written(path: Path, model: Model) -> Net:
     for op in model.operators:
         if front_end_found is not None and op.index in front_end_found.operators:
             continue
-        problem = _write(net, op)
+        problem = write(net, op)
         if problem:
             reasons.append(problem)
             for y in op.outputs:  # what reads it is no problem of its own
@@ -125,21 +124,3 @@ def _written(path: Path, model: Model) -> Net:
     except ValueError as e:
         raise Unsupported(f"{path}: {e}", [str(e)]) from None
     return net
-
-
-def _write(net: Net, op: Operator) -> str:
-    """Adds one operator. Returns the problem, "" if there is none."""
-    where = f"operator {op.index} ({printable(op.kind)})"
-    try:
-        if op.kind not in OPERATORS:
-            raise ValueError(NOT_SUPPORTED)
-        shape = OPERATORS[op.kind]
-        read = form.read(op, shape)
-        if op.outputs:
-            net.label = net.name(op.outputs[0])
-            where = f"operator {op.index} '{net.label}' ({op.kind})"
-        net.wide = net.is_wide(op)
-        shape.write(net, read)
-    except ValueError as e:
-        return f"{where}: {e}"
-    return ""

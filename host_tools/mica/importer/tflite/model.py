@@ -63,7 +63,7 @@ class Operator:
 class Model:
     """A graph of a file, operators in order of execution. once: the graphs that its CALL_ONCE run before its first run.
 
-    parts: the graphs of its STABLEHLO_COMPOSITE, by their number in the file.
+    parts: the graphs of its STABLEHLO_COMPOSITE, by their number in the file; loops: those of its WHILE.
     """
 
     tensors: list[Tensor]
@@ -72,6 +72,7 @@ class Model:
     outputs: tuple[int, ...]
     once: tuple[Model, ...] = ()
     parts: Mapping[int, Model] = field(default_factory=dict)
+    loops: Mapping[int, Model] = field(default_factory=dict)
 
 
 def read(path: Path) -> Model:
@@ -107,7 +108,15 @@ class _Reader:
             if not 0 < index < len(graphs):
                 raise Damaged(f"operator {op.index} (CALL_ONCE) runs graph {index} of {len(graphs)}")
             once.append(self._graph(graphs[index]))
-        return replace(model, once=tuple(once), parts=self._parts(model, graphs))
+        loops: dict[int, Model] = {}
+        for op in model.operators:
+            for slot, _, _ in schema.OPTIONS["WhileOptions"][1].values() if op.kind == "WHILE" and op.options else ():
+                index = op.options.integer(slot, "i") if op.options else 0
+                if not 0 < index < len(graphs):
+                    raise Damaged(f"operator {op.index} (WHILE) runs graph {index} of {len(graphs)}")
+                loops[index] = loops.get(index) or self._graph(graphs[index])
+        self._check_sharing([t for part in (model, *loops.values()) for t in part.tensors])
+        return replace(model, once=tuple(once), parts=self._parts(model, graphs), loops=loops)
 
     def _parts(self, model: Model, graphs: Sequence[Table]) -> dict[int, Model]:
         """The graphs that composites name, also inside of each other."""

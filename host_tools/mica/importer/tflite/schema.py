@@ -88,6 +88,7 @@ OPERATORS = {**dict(enumerate(_NAMES.split())), 206: COMPOSITE_KIND}
 # ActivationFunctionType, as far as LiteRT's kernels compute them inside another operator.
 ACTIVATIONS = {0: "", 1: "RELU", 2: "RELU_N1_TO_1", 3: "RELU6", 4: "TANH"}
 SAME, VALID = 0, 1  # Padding
+MOST_STATES = 256  # tensors that a WHILE hands from run to run
 
 _STRIDES = {"padding": (0, "b", 0), "stride_w": (1, "i", 0), "stride_h": (2, "i", 0)}
 
@@ -154,6 +155,7 @@ OPTIONS: dict[str, tuple[int, dict[str, Field]]] = {
     "LeakyReluOptions": (75, {"alpha": (0, "f", 0.0)}),
     "MirrorPadOptions": (77, {"mode": (0, "b", 0)}),
     "ReverseSequenceOptions": (87, {"seq_dim": (0, "i", 0), "batch_dim": (1, "i", 0)}),
+    "WhileOptions": (93, {"cond_subgraph_index": (0, "i", 0), "body_subgraph_index": (1, "i", 0)}),
     "DepthToSpaceOptions": (94, {"block_size": (0, "i", 0)}),
     "BatchMatMulOptions": (101, {"adj_x": (0, "?", 0), "adj_y": (1, "?", 0)}),
     "CumsumOptions": (102, {"exclusive": (0, "?", 0), "reverse": (1, "?", 0)}),

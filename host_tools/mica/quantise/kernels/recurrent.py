@@ -6,18 +6,21 @@ that of an LSTM comes room for half as much again as the calibration saw.
 """
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from mica.format.weights import INT8
 from mica.ir.graph import Graph, Node, Quant
-from mica.kernels.recurrent import STATE_MOST
+from mica.kernels.recurrent import CARRIED, STATE_MOST
 from mica.quantise.groups import real_range
 from mica.quantise.histogram import Range
 from mica.quantise.kernels.common import emit, quant
 from mica.quantise.kernels.linear import given_integers
 from mica.quantise.kernels.movement import requantised
+from mica.quantise.kernels.wide_moves import BYTES
 from mica.quantise.multiplier import quantise_multiplier
 from mica.quantise.params import from_range
 from mica.reference.functions import ceil_log2, floor_log2
@@ -38,6 +41,9 @@ def _recurrent(g: Graph, out: Graph, node: Node) -> None:
     attrs, (x, *initial) = node.attrs, node.inputs[:-5]
     y, *more = node.outputs
     lstm = attrs["cell"] == "lstm"
+    if "carried" in attrs:
+        _carried(g, out, node)
+        return
     qx, qy, inner = (quant(out, name) for name in (x, y, (more or [y])[0]))
     unit = qy.scale / FINE
     ends: list[tuple[str, int]] = [(y, 0)]
@@ -58,22 +64,58 @@ def _recurrent(g: Graph, out: Graph, node: Node) -> None:
         in_mult, in_shift = _multiplier(quant(out, states[1]).scale / unit)
     for name, result in ends:
         out_mult, out_shift = _multiplier(unit / quant(out, name).scale) if result else (0, 0)
-        params = {
-            "cell": CELLS[attrs["cell"]],
-            "reverse": int(attrs["reverse"]),
-            "result": result,
-            "coupled": int(attrs["coupled"] and lstm),
-            "peepholes": int(peepholes),
-            "cell_shift": cell_shift,
-            "output_shift": output_shift,
-            "hidden_zero": qy.zero_point,
-            "in_mult": in_mult,
-            "in_shift": in_shift,
-            "out_mult": out_mult,
-            "out_shift": out_shift,
-        }
+        params = {"result": result, "hidden_zero": qy.zero_point, "out_mult": out_mult, "out_shift": out_shift}
+        params |= {"peepholes": int(peepholes), "cell_shift": cell_shift, "output_shift": output_shift}
+        params |= {"in_mult": in_mult, "in_shift": in_shift} | _kind(attrs)
         blobs = [matrix, terms, shifts, *tables]
         emit(out, Node(node.op, node.name, [], [name]), "recurrent_s8", [x, *states], blobs, params)
+
+
+def _kind(attrs: Mapping[str, Any]) -> dict[str, int]:
+    lstm = attrs["cell"] == "lstm"
+    return {
+        "cell": CELLS[attrs["cell"]],
+        "reverse": int(attrs["reverse"]),
+        "coupled": int(attrs["coupled"] and lstm),
+    }
+
+
+def _carried(g: Graph, out: Graph, node: Node) -> None:
+    """One step; its output is the last states, as bytes, and what is read as int8. The names of these are views of it."""
+    x, *initial = node.inputs[:-5]
+    y, inner, *ends = node.outputs
+    del out.values[inner]
+    qx, qy, unit = quant(out, x), quant(out, y), quant(out, ends[-1]).scale
+    hidden = inner_hidden(node, {name: quant(out, name) for name in (y, *ends)})
+    tables, reaches, cell_shift, output_shift = _tables(node.attrs, unit, hidden)
+    terms, matrix, shifts, peepholes = _constants(g, node, qx, hidden, reaches, unit)
+    rows, batch, units = g.value(y).shape
+    states = []
+    for name in initial:
+        states.append(out.new_value(f"{name}.bytes", (1, batch, 2 * units), "int8"))
+        out.value(states[-1]).quant = BYTES
+        out.nodes.append(Node("Reshape", node.name, [name], [states[-1]]))
+    whole = out.new_value(f"{y}.all", (2 * len(ends) + rows, batch, units), "int8")
+    out.value(whole).quant = qy
+    out_mult, out_shift = _multiplier(hidden.scale / FINE / qy.scale)
+    params = {"result": CARRIED, "hidden_zero": 0, "out_mult": out_mult, "out_shift": out_shift}
+    params |= {"peepholes": int(peepholes), "cell_shift": cell_shift, "output_shift": output_shift}
+    params |= {"in_mult": 0, "in_shift": 0} | _kind(node.attrs)
+    emit(
+        out,
+        Node(node.op, node.name, [], [whole]),
+        "recurrent_s8",
+        [x, *states],
+        [matrix, terms, shifts, *tables],
+        params,
+    )
+    for k, name in enumerate((*ends, y)):
+        out.nodes.append(Node("View", node.name, [whole], [name], {"offset": 2 * k * batch * units}))
+
+
+def inner_hidden(node: Node, quants: Mapping[str, Quant]) -> Quant:
+    """The scale whose FINE-ths a hidden state counts in: of the output, or of the state that is handed on."""
+    return Quant(quants[node.outputs[2]].scale * FINE, 0) if "carried" in node.attrs else quants[node.outputs[0]]
 
 
 def _multiplier(factor: float) -> tuple[int, int]:

@@ -1,8 +1,11 @@
 """The operators of TensorFlow Lite that mica takes, one family a file: each becomes ONNX nodes."""
 
+from mica.importer.tflite.model import Operator
+from mica.importer.tflite.net import Net
 from mica.importer.tflite.operators import (
     arithmetic,
     constants,
+    control,
     convolution,
     dense,
     movement,
@@ -14,10 +17,30 @@ from mica.importer.tflite.operators import (
     softmax,
     variables,
 )
-from mica.importer.tflite.operators.form import Form
+from mica.importer.tflite.operators.form import Form, read
+from mica.ir.ops import NOT_SUPPORTED
+from mica.printable import printable
 
 FAMILIES = (
-    *(arithmetic, constants, convolution, dense, movement, pointwise, pooling, recurrent, reduce, resize, softmax),
-    variables,
+    *(arithmetic, constants, control, convolution, dense, movement, pointwise, pooling, recurrent, reduce, resize),
+    *(softmax, variables),
 )
 OPERATORS: dict[str, Form] = {kind: form for family in FAMILIES for kind, form in family.FORMS.items()}
+
+
+def write(net: Net, op: Operator) -> str:
+    """Adds one operator. Returns the problem, "" if there is none."""
+    where = f"operator {op.index} ({printable(op.kind)})"
+    try:
+        if op.kind not in OPERATORS:
+            raise ValueError(NOT_SUPPORTED)
+        shape = OPERATORS[op.kind]
+        taken = read(op, shape)
+        if op.outputs:
+            net.label = net.name(op.outputs[0])
+            where = f"operator {op.index} '{net.label}' ({op.kind})"
+        net.wide = net.is_wide(op)
+        shape.write(net, taken)
+    except ValueError as e:
+        return f"{where}: {e}"
+    return ""

@@ -78,6 +78,11 @@ def _lstm(net: Net, op: Op) -> None:
     peepholes = _rows(net, op, PEEPHOLES, units, only=("input", "forget", "output"))
     net.wide = net.wide and net.grid16(op.i(HIDDEN)) == net.grid16(op.y)  # they are the same numbers
     hidden, cell = (net.grid16(op.i(k)) or net.grid(op.i(k)) for k in (HIDDEN, CELL))
+    known = {} if cell is None else {"cell_scale": cell.scale}
+    if cell is not None and cell.dtype == "int16":
+        known["cell_bits"] = 16
+    if not net.wide and batch * units % 2 == 0:
+        hidden = cell = None  # 16 bits each (passes/carried.py): finer than the file's
     (h, h_next), (c, c_next) = (
         net.add_state(f"{net.name(op.y)}.{what}", (1, batch, units), grid)
         for what, grid in (("hidden", hidden), ("cell", cell))
@@ -86,9 +91,6 @@ def _lstm(net: Net, op: Op) -> None:
     both = np.concatenate([bias, np.zeros_like(bias)]).reshape(1, -1)
     weights = [_integers(net, op, first) or net.const(real) for first, real in ((WEIGHTS, w), (RECURRENT, r))]
     inputs = [sequence, *weights, net.const(both), "", h, c, net.const(peepholes.reshape(1, -1))]
-    known = {} if cell is None else {"cell_scale": cell.scale}
-    if cell is not None and cell.dtype == "int16":
-        known["cell_bits"] = 16
     y, y_h, y_c = net.several("LSTM", inputs, 3, hidden_size=units, **known)
     net.keep(h_next, net.rounded(y_h, hidden))
     net.keep(c_next, net.rounded(y_c, cell))
