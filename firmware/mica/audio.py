@@ -114,7 +114,7 @@ class Listener:
 
     rate: int = 0  # samples a second, where the source does not say so
     labels: Sequence[str | int] | None = None  # those that count; None: all but silence, unknown, other and noise
-    threshold: float | Mapping[str, float] = 0.7  # of a label's mean: a number, or {label: number}, 0.7 for the others
+    threshold: float | Mapping[str, float] = 0.7  # of a label's mean: a number, or {label: number}; 0.7 or the file's for the others
     mean: int = 3  # last outputs that the mean is of
     dead_ms: int = 1000  # from one event to the next, at least
     step: int = 0  # samples between two runs; 0: what is new for a model with a window, else a quarter of its input
@@ -147,7 +147,9 @@ class Listener:
         self._ring = source.ring(samples, block) if hasattr(source, "ring") else Ring(source, samples, self.bits, block)
 
     def _prepare(self, model, rate, settings):
-        """All but where samples come from."""
+        """All but where samples come from. The model's file may have a threshold and a mean."""
+        self.threshold = usual = float(model._m.meta("listen_threshold") or self.threshold)
+        self.mean = int(model._m.meta("listen_mean") or self.mean)
         for name in settings:
             if name not in self._SETTINGS:
                 raise TypeError(f"there is no setting {name!r}, only {', '.join(self._SETTINGS)}")
@@ -171,7 +173,7 @@ class Listener:
         for name in own:
             if name not in self._names:
                 raise ValueError(f"threshold: the model has no label {name!r}")
-        self._least = [own.get(name, 0.7 if own else threshold) for name in self._names]
+        self._least = [own.get(name, usual if own else threshold) for name in self._names]
         self.scores: list[float] = [0.0] * len(self._names)
         self._past = []
         self._said = None  # label of the last event, until its score is below the threshold
