@@ -7,12 +7,16 @@ from mica.cli import listening as words
 from mica.cli import target, text
 from mica.cli.say import say
 from mica.errors import MicaError
-from mica.listen import detection
+from mica.format.codec import ModelFile
+from mica.listen import detection, suggest
 from mica.listen.detection import Event
 from mica.listen.microphone import Microphone, listen
 from mica.printable import printable
 
-JSON_KEYS = "target, events[] (label, score, ms), used (share of a board's time, at a microphone)"
+JSON_KEYS = (
+    "target, events[] (label, score, ms), used (share of a board's time, at a microphone); of --suggest: suggested (threshold of each word), and "
+    "the keys of mica eval for recordings"
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -27,13 +31,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="sck=N,ws=N,sd=N",
         help="a microphone at the board's pins of these numbers; more words: id=0, bits=16 or 32",
     )
+    parser.add_argument(
+        "--suggest",
+        action="store_true",
+        help="propose thresholds: SOUND.wav, or a folder of recordings, has .txt files with lines of BEGIN END LABEL (mica eval -h); at most "
+        "one false alarm an hour, then the most hits",
+    )
     parser.add_argument("--seconds", metavar="S", type=float, help="of a microphone; default: until Ctrl-C")
 
 
 def run(args: argparse.Namespace) -> int:
     if (args.input is None) == (args.i2s is None):
         raise MicaError("expected a sound file, or --i2s with a board's microphone", todo="see mica listen -h")
-    chosen = words.settings(args)
+    model = target.whole_model(args.model)
+    chosen = words.settings(args, model)
+    if args.suggest:
+        return _suggest(args, model, chosen)
     events: list[Event] = []
     used = None
 
@@ -49,7 +62,7 @@ def run(args: argparse.Namespace) -> int:
         data = target.read_model(args.model)
         used = listen(data, args.on, microphone, chosen, args.seconds, tell, say)
     else:
-        path, model = Path(args.input), target.whole_model(args.model)
+        path = Path(args.input)
         samples = words.samples_of(path, model)
         words.padding([path], model, chosen)
         with target.open_model(args.model, args.on, custom=target.custom_of(args)) as runner:
@@ -61,4 +74,17 @@ def run(args: argparse.Namespace) -> int:
         print("nothing recognised")
     if used is not None and not args.json:
         print(f"the model took {text.percent(used)} of the time")
+    return 0
+
+
+def _suggest(args: argparse.Namespace, model: ModelFile, chosen: detection.Settings) -> int:
+    """Thresholds of words, from recordings in which they are said."""
+    if args.input is None:
+        raise MicaError(
+            "--suggest: expected recordings", todo="record some with mica record, and put .txt files beside them"
+        )
+    told = words.read(detection.recordings(args.input, True), model, chosen)
+    with target.open_model(args.model, args.on, custom=target.custom_of(args)) as runner:
+        result = words.evaluate(told, runner, chosen, suggest.LEVELS, proposing=True)
+    text.show(args, result, words.proposal)
     return 0
