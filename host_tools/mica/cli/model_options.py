@@ -188,6 +188,7 @@ def job_of(args: argparse.Namespace, board: BoardSpec | None, model: str | None 
         key=signature.read_key(args.key) if args.key else None,
         embedding="" if alone and args.embedding is None else args.embedding,
         alone=alone,
+        joined=tuple(map(Path, getattr(args, "more", ()))),
     )
 
 
@@ -230,6 +231,7 @@ def files_read(args: argparse.Namespace, output: Path) -> list[tuple[str, str | 
 
     read: list[tuple[str, str | Path | None]] = [
         ("the model", None if getattr(args, "alone", False) else args.model),
+        *(("a model that follows", path) for path in getattr(args, "more", ())),
         ("the labels", args.labels),
         ("the vocabulary", args.tokens.split(",")[0] if args.tokens else None),
         ("the key", args.key),
@@ -271,7 +273,7 @@ def command(args: argparse.Namespace, model: str) -> str:
     words = [
         "mica",
         "pack",
-        *([] if getattr(args, "alone", False) else _file_names(model)),
+        *([] if getattr(args, "alone", False) else _file_names(model, *getattr(args, "more", ()))),
         *(["--plain"] if args.plain else []),
     ]
     words += ["--feed"] if args.feed else []
