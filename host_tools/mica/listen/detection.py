@@ -100,6 +100,10 @@ class Detector:
         self._said: int | None = None
         self._last = -settings.dead_ms
 
+    def forget(self) -> None:
+        """What comes next does not follow what came before."""
+        self._past, self._said = [], None
+
     def take(self, output: np.ndarray, ms: int) -> Event | None:
         """One answer, float [labels]."""
         s = self.settings
