@@ -15,7 +15,7 @@ import json
 import queue
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from mica import __version__
@@ -44,6 +44,22 @@ def _id(fleet: str, board: str = "") -> str:
 def _component(unique: str, name: str, topic: str, template: str, **more: Any) -> dict[str, Any]:
     found = {"platform": "sensor", "unique_id": unique, "name": name, "state_topic": topic, "value_template": template}
     return found | more
+
+
+def triggers(topic: str, labels: Sequence[str]) -> dict[str, dict[str, Any]]:
+    """Device triggers for the words that a board listens for; firmware/mica_fleet/house.py has the same for a broker without a fleet."""
+    return {
+        f"word{k}": {
+            "platform": "device_automation",
+            "automation_type": "trigger",
+            "type": "recognised",
+            "subtype": label,
+            "payload": label,
+            "topic": topic,
+            "value_template": "{{ value_json.label }}",
+        }
+        for k, label in enumerate(labels)
+    }
 
 
 def board_config(site: Site, board: str, state: State) -> dict[str, Any]:
@@ -88,6 +104,7 @@ def board_config(site: Site, board: str, state: State) -> dict[str, Any]:
         "payload_on": "True",
         "payload_off": "False",
     }
+    components |= triggers(f"{base}/event", state.about.get("words", ()))
     device = {
         "identifiers": [ident],
         "name": f"{site.fleet} {board}",
