@@ -15,35 +15,37 @@ class GatedListener(Listener):
     """A Listener whose model runs only near answers of the model `gate`.
 
     The gate is open when a label of it that counts (all but silence, unknown, other, noise) reaches gate_threshold. used: share of the time
-    that both models have taken. runs: how often the large model ran.
+    that both models have taken.
     """
 
     gate_threshold: float = 0.5
     lead_ms: int = 500
     hold_ms: int = 1000
 
-    _SETTINGS = Listener._SETTINGS + ("gate_threshold", "lead_ms", "hold_ms")
+    # fmt: off
+    _SETTINGS = (
+        "rate", "labels", "threshold", "mean", "dead_ms", "step", "bits", "block", "spare", "ms", "slice_us",
+        "gate_threshold", "lead_ms", "hold_ms",
+    )
+    # fmt: on
 
     def __init__(self, model: Model, source: Any, gate: Model, **settings) -> None:
         self._small_n = len(gate.input(0))
         super().__init__(model, source, **settings)
-        self._small = Listener(gate, self._ring, threshold=self.gate_threshold, mean=1)
+        step = 0 if gate._m.info.state_bytes else self._small_n  # windows side by side
+        self._small = Listener(gate, self._ring, threshold=self.gate_threshold, mean=1, step=step)
         self._open = 0  # sample until which the large model runs
 
     def _prepare(self, model, rate, settings):
         super()._prepare(model, rate, settings)
         self._lead = self.lead_ms * rate // 1000
         self._hold = self.hold_ms * rate // 1000
-        self._kept = self._lead + self._small_n + self.step
+        self._kept = self._lead + 2 * self._small_n + self.step
 
     @property
     def used(self) -> float:
         past = self._end - self._n
         return self._busy * self.rate / (1e6 * past) if past else 0.0
-
-    @property
-    def runs(self) -> int:
-        return self._runs
 
     def _ahead(self):
         """Sample up to which the small model has to have answered, before the large one runs or is skipped."""

@@ -12,7 +12,7 @@ fleet.json of `mica fleet join` tells the fleet's broker, and `mica fleet serve 
 {"name": "kitchen", "host": "192.168.1.5", "user": "ears", "password": "..."} tells a broker of one's own, and the board shows itself.
 
     mica/F/from/B/event   (own broker: mica/NAME/event) JSON: label, score, ms
-    .../state             retained, and the will, as in mica_fleet; the labels are in `words`
+    .../state             retained, and the will, as in mica_fleet
 """
 
 import asyncio
@@ -24,6 +24,8 @@ import mica_fleet
 
 _WAITING = 8  # events that are kept while the broker is away; of more, the oldest go
 _LOOK_MS = 50
+_TRIGGER = {"platform": "device_automation", "automation_type": "trigger", "type": "recognised"}
+_TRIGGER["value_template"] = "{{ value_json.label }}"
 
 
 class House:
@@ -95,15 +97,7 @@ class House:
         """Message to Home Assistant; host_tools/mica_fleet/home_assistant.py has the same triggers for a fleet."""
         triggers = {}
         for k, label in enumerate(self.labels):
-            triggers[f"word{k}"] = {
-                "platform": "device_automation",
-                "automation_type": "trigger",
-                "type": "recognised",
-                "subtype": label,
-                "payload": label,
-                "topic": self._base + "event",
-                "value_template": "{{ value_json.label }}",
-            }
+            triggers[f"word{k}"] = dict(_TRIGGER, subtype=label, payload=label, topic=self._base + "event")
         device = {"identifiers": ["mica_" + self.name], "name": self.name, "manufacturer": "mica", "model": board}
         return {"device": device, "origin": {"name": "mica"}, "components": triggers}
 

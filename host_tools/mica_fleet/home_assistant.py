@@ -29,6 +29,8 @@ from mica_fleet.site import Site
 
 PREFIX = "homeassistant"  # Home Assistant's default
 _ORIGIN = {"name": "mica", "sw": __version__}
+_TRIGGER = {"platform": "device_automation", "automation_type": "trigger", "type": "recognised"}
+_TRIGGER["value_template"] = "{{ value_json.label }}"
 _SAY_SECONDS = 0.5  # an answer of a model at most so often: it is for people
 
 
@@ -49,16 +51,7 @@ def _component(unique: str, name: str, topic: str, template: str, **more: Any) -
 def triggers(topic: str, labels: Sequence[str]) -> dict[str, dict[str, Any]]:
     """Device triggers for the words that a board listens for; firmware/mica_fleet/house.py has the same for a broker without a fleet."""
     return {
-        f"word{k}": {
-            "platform": "device_automation",
-            "automation_type": "trigger",
-            "type": "recognised",
-            "subtype": label,
-            "payload": label,
-            "topic": topic,
-            "value_template": "{{ value_json.label }}",
-        }
-        for k, label in enumerate(labels)
+        f"word{k}": _TRIGGER | {"subtype": label, "payload": label, "topic": topic} for k, label in enumerate(labels)
     }
 
 

@@ -29,7 +29,7 @@ words = begin()
 for e in words:
     if e.label:
         print(e.label, e.ms)
-print(words.runs, words._end > 16000 * 7, 0 < words.used < 1)
+print(words._runs, words._end > 16000 * 7, 0 < words.used < 1)
 """
 IN_TASKS = """
 async def main():
@@ -37,7 +37,7 @@ async def main():
     async for e in words:
         if e.label:
             print(e.label, e.ms)
-    print(words.runs, words._end > 16000 * 7, 0 < words.used < 1)
+    print(words._runs, words._end > 16000 * 7, 0 < words.used < 1)
 asyncio.run(main())
 """
 
@@ -63,7 +63,7 @@ def board(unix_board: Link, tones: Path, tones_rows: Path, long: tuple[Path, np.
 
 
 def test_board_and_host(board: Link, tones: Path, tones_rows: Path, long: tuple[Path, np.ndarray]) -> None:
-    """At most 500 ms of sound behind each answer of the small model, and 1 s of tones: a quarter of the steps."""
+    """At most 500 ms of sound round each answer of the small model, and 1 s of tones: a quarter of the steps."""
     chosen = detection.Settings(0.8, 4, labels=["high"])
     before = gate.Gate("tones.mica", 0.5, 200, 300)
     with HostRunner(tones_rows.read_bytes()) as large, HostRunner(tones.read_bytes()) as small:

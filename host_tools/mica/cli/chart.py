@@ -10,11 +10,10 @@ from mica.printable import printable_lines
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--chart", action="store_true", help="show who lies where in the arena, step by step")
-    parser.add_argument("--chart-file", metavar="F.svg", type=svg_name, help="the same as a picture")
+    parser.add_argument("--chart-file", metavar="F.svg", type=_svg, help="the same as a picture")
 
 
-def svg_name(name: str) -> str:
-    """A type of an option: the name of a picture."""
+def _svg(name: str) -> str:
     if Path(name).suffix.lower() != ".svg":
         raise argparse.ArgumentTypeError(f"{name}: pictures are SVG; give a name that ends in .svg")
     return name

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from mica.cli import chart, heads, listening, outputs, target, text
+from mica.cli import heads, listening, target, text
 from mica.cli.say import say
 from mica.errors import MicaError
 from mica.format.codec import ModelFile
@@ -14,7 +14,6 @@ from mica.format.pictures import KEY
 from mica.ir.front_end import IN_GRAPH
 from mica.listen import suggest
 from mica.listen.detection import recordings
-from mica.report import event_curve
 from mica.run import accuracy, evaluation, likelihood, pictures, sound
 from mica.run.confusion import Confusion
 from mica.run.float_model import FloatModel
@@ -54,17 +53,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="all sound files of the folder are such recordings; show hits, false alarms and delays over thresholds",
     )
-    group.add_argument(
-        "--chart-file", metavar="F.svg", type=chart.svg_name, help="with --events: the same as a picture"
-    )
 
 
 def run(args: argparse.Namespace) -> int:
     custom = target.custom_of(args)
     if args.head:
         return _head(args)
-    if args.chart_file and not args.events:
-        raise MicaError("--chart-file: draws the curve of --events", todo="add --events")
     if long := recordings(args.data, args.events):
         return _recordings(args, long[: args.samples])
     is_folder = Path(args.data).is_dir()
@@ -103,8 +97,6 @@ def _head(args: argparse.Namespace) -> int:
 
 def _recordings(args: argparse.Namespace, paths: list[Path]) -> int:
     """A model that listens, on recordings with time stamps."""
-    if args.chart_file:
-        outputs.check("--chart-file", Path(args.chart_file), [("the model", args.model)])
     if args.float_model:
         raise MicaError(
             "--float compares answers, not events", todo="cut the recordings, into folders named after labels"
@@ -114,9 +106,6 @@ def _recordings(args: argparse.Namespace, paths: list[Path]) -> int:
     told = listening.read(paths, model, chosen)  # before a target is opened
     with target.open_model(args.model, args.on, custom=target.custom_of(args)) as runner:
         result = listening.evaluate(told, runner, chosen, suggest.LEVELS if args.events else listening.SWEEP)
-    if args.chart_file:
-        title = f"{Path(args.model).name}: {result['words']} words in {result['seconds'] / 3600:.2f} h"
-        outputs.write(Path(args.chart_file), event_curve.svg(result["thresholds"], title).encode())
     text.show(args, result, listening.curve if args.events else listening.report)
     return 0
 

@@ -101,7 +101,7 @@ class Detector:
         self._last = -settings.dead_ms
 
     def forget(self) -> None:
-        """What comes next does not follow what came before."""
+        """Begin again: the next answer follows no other."""
         self._past, self._said = [], None
 
     def take(self, output: np.ndarray, ms: int) -> Event | None:

@@ -9,7 +9,7 @@ from mica.data import sounds
 from mica.errors import MicaError
 from mica.format import scores
 from mica.format.codec import ModelFile
-from mica.listen.detection import Detector, Event, Settings, samples_needed, usual_step
+from mica.listen.detection import Detector, Event, Settings, outputs, samples_needed, usual_step
 from mica.run import sound
 from mica.run.runner import Runner
 
@@ -63,26 +63,6 @@ class Share:
         return self.runs / self.steps if self.steps else 0.0
 
 
-class _Small:
-    """The small model over samples int16 [n]: its answers, one after the other."""
-
-    def __init__(self, runner: Runner, gate: Gate, samples: np.ndarray) -> None:
-        self._given = sound.input_of(runner.model, gate.file)
-        self._runner, self._samples = runner, samples
-        self._detector = Detector(runner.model, Settings(gate.threshold, 1))
-        self._place, self._step = scores.required(runner.model), usual_step(runner.model)
-        self.end = self._given.samples
-        if runner.model.state_bytes:
-            runner.reset()
-
-    def take(self) -> bool:
-        """Whether the next answer opens the gate."""
-        piece = self._samples[self.end - self._given.samples : self.end].astype(np.float32)
-        answer = self._runner.predict(piece[None, None] * np.float32(self._given.step), self._place)[0].reshape(-1)
-        self.end += self._step
-        return bool((self._detector.chosen & (answer >= self._detector.least)).any())
-
-
 def detect(
     runner: Runner, small: Runner, gate: Gate, samples: np.ndarray, settings: Settings, share: Share
 ) -> Iterator[Event]:
@@ -91,14 +71,19 @@ def detect(
     given, detector = sound.input_of(runner.model, "the recording"), Detector(runner.model, settings)
     step, place = settings.step or usual_step(runner.model), scores.required(runner.model)
     samples = sounds.padded(samples, samples_needed(runner.model, settings))
-    before, lead, hold = _Small(small, gate, samples), gate.lead * given.rate // 1000, gate.hold * given.rate // 1000
+    at = given_small = sound.input_of(small.model, gate.file).samples  # where the next answer of the small model ends
+    step_small = usual_step(small.model) if small.model.state_bytes else given_small  # windows side by side
+    before = Settings(gate.threshold, 1, step=step_small)
+    opens, answers = Detector(small.model, before), outputs(small, samples, before)
+    lead, hold = gate.lead * given.rate // 1000, gate.hold * given.rate // 1000
     until, fresh = 0, False
     for end in range(given.samples, len(samples) + 1, step):
-        while before.end <= (end if end <= until else end + lead):
-            if before.end > len(samples):
+        while at <= (end if end <= until else end + lead):
+            if (answer := next(answers, None)) is None:
                 return
-            if (at := before.end) and before.take():
+            if (opens.chosen & (answer[0].reshape(-1) >= opens.least)).any():
                 until = at + hold
+            at += step_small
         share.steps += 1
         if end > until:
             fresh = False

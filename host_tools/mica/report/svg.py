@@ -44,8 +44,8 @@ def draw(c: Chart) -> str:
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:.0f}" height="{height:.0f}" '
         f'viewBox="0 0 {width:.0f} {height:.0f}" font-family="Helvetica, Arial, sans-serif" font-size="11">',
         f'<rect width="{width:.0f}" height="{height:.0f}" fill="white"/>',
-        text(LEFT, 24, c.title or "arena", 'font-size="16" font-weight="bold"'),
-        text(LEFT, 42, f"{c.arena_bytes:,} bytes of arena over {len(c.steps)} steps", 'fill="#555"'),
+        _text(LEFT, 24, c.title or "arena", 'font-size="16" font-weight="bold"'),
+        _text(LEFT, 42, f"{c.arena_bytes:,} bytes of arena over {len(c.steps)} steps", 'fill="#555"'),
     ]
     out += _legend(c, LEFT, 54)
     out += _axes(c, step, scale)
@@ -64,7 +64,7 @@ def _peak(c: Chart, step: float) -> list[str]:
     return [
         f'<rect x="{x - 1:.1f}" y="{TOP - 5}" width="{step + 2:.1f}" height="{HEIGHT + 10}" rx="3" fill="#c0392b" '
         'fill-opacity="0.05" stroke="#c0392b" stroke-width="1.5" pointer-events="none"/>',
-        text(
+        _text(
             x + step if late else x,
             TOP - 11,
             f"peak: {c.in_use(c.peak):,} bytes in use",
@@ -80,12 +80,12 @@ def _axes(c: Chart, step: float, scale: float) -> list[str]:
     for at in [*range(0, c.arena_bytes - tick // 3, tick), c.arena_bytes]:
         y = TOP + at * scale
         out.append(f'<path d="M{LEFT} {y:.1f}H{right:.1f}" stroke="#ddd"/>')
-        out.append(text(LEFT - 6, y + 4, f"{at:,}", 'text-anchor="end" fill="#555"'))
+        out.append(_text(LEFT - 6, y + 4, f"{at:,}", 'text-anchor="end" fill="#555"'))
     for k, name in enumerate(c.steps):
         x, y = LEFT + (k + 0.5) * step, TOP + HEIGHT + 12
         mark = 'fill="#c0392b" font-weight="bold"' if k == c.peak else 'fill="#333"'
         turned = f'transform="rotate(-60 {x:.1f} {y})" text-anchor="end" {mark}'
-        out.append(text(x + 3, y + 2, f"{k} {_short(name, 24)}", turned))
+        out.append(_text(x + 3, y + 2, f"{k} {_short(name, 24)}", turned))
     return out
 
 
@@ -135,12 +135,12 @@ def _legend(c: Chart, x: float, y: float) -> list[str]:
     kinds = {_kind(b) for b in c.blocks if not b.joined}
     for label, fill, line in sorted(kinds, key=lambda k: [row[1] for row in KINDS].index(k[0])):
         out.append(f'<rect x="{x:.0f}" y="{y:.0f}" width="12" height="10" rx="2" fill="{fill}" stroke="{line}"/>')
-        out.append(text(x + 17, y + 9, label, 'fill="#555"'))
+        out.append(_text(x + 17, y + 9, label, 'fill="#555"'))
         x += 17 + len(label) * CHAR + 18
     return out
 
 
-def text(x: float, y: float, text: str, attrs: str = "") -> str:
+def _text(x: float, y: float, text: str, attrs: str = "") -> str:
     return f'<text x="{x:.1f}" y="{y:.1f}" {attrs}>{escape(text)}</text>'
 
 
