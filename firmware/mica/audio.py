@@ -114,7 +114,7 @@ class Listener:
 
     rate: int = 0  # samples a second, where the source does not say so
     labels: Sequence[str | int] | None = None  # those that count; None: all but silence, unknown, other and noise
-    threshold: float | Mapping[str, float] = 0.7  # of a label's mean: a number, or {label: number}, 0.7 for the others
+    threshold: float | Mapping[str, float] = 0.7  # of a label's mean: a number, or {label: number}; 0.7 or the file's for the others
     mean: int = 3  # last outputs that the mean is of
     dead_ms: int = 1000  # from one event to the next, at least
     step: int = 0  # samples between two runs; 0: what is new for a model with a window, else a quarter of its input
@@ -127,6 +127,7 @@ class Listener:
     )
 
     _SETTINGS = ("rate", "labels", "threshold", "mean", "dead_ms", "step", "bits", "block", "spare", "ms", "slice_us")
+    _kept = 0  # samples that the ring has beyond those
     _SAME = "all samples are the same: is the microphone connected, on these pins?"
 
     def __init__(self, model: Model, source: Any, **settings) -> None:
@@ -142,12 +143,19 @@ class Listener:
         self._prepare(model, rate, settings)
         self._fill = lambda buffer, shape, dtype: self._ring.copy(self._end, buffer)
         block = self.block
-        samples = self._n + self.spare * self.step + block
+        samples = self._n + self.spare * self.step + self._kept + block
         # A source with ring() fills one itself.
-        self._ring = source.ring(samples, block) if hasattr(source, "ring") else Ring(source, samples, self.bits, block)
+        if isinstance(source, Ring):
+            self._ring = source
+        elif hasattr(source, "ring"):
+            self._ring = source.ring(samples, block)
+        else:
+            self._ring = Ring(source, samples, self.bits, block)
 
     def _prepare(self, model, rate, settings):
-        """All but where samples come from."""
+        """All but where samples come from. The model's file may have a threshold and a mean."""
+        self.threshold = usual = float(model._m.meta("listen_threshold") or self.threshold)
+        self.mean = int(model._m.meta("listen_mean") or self.mean)
         for name in settings:
             if name not in self._SETTINGS:
                 raise TypeError(f"there is no setting {name!r}, only {', '.join(self._SETTINGS)}")
@@ -171,7 +179,7 @@ class Listener:
         for name in own:
             if name not in self._names:
                 raise ValueError(f"threshold: the model has no label {name!r}")
-        self._least = [own.get(name, 0.7 if own else threshold) for name in self._names]
+        self._least = [own.get(name, usual if own else threshold) for name in self._names]
         self.scores: list[float] = [0.0] * len(self._names)
         self._past = []
         self._said = None  # label of the last event, until its score is below the threshold
@@ -207,17 +215,26 @@ class Listener:
     def _missing(self):
         return self._ring.count < self._end
 
+    def _late(self):
+        """Return True if samples of the next step were overwritten."""
+        ring = self._ring
+        return ring.count - self._end + self._n > ring.size - ring.block
+
+    def _overrun(self):
+        end = self._ring.count
+        text = f"overrun: {end - self._end} samples were lost; take a longer step, a larger spare, or a smaller model"
+        self._lost(end, end, text)
+
+    def _closed(self):
+        """Return True instead of a run of the model if that is not its turn."""
+        return False
+
     def _problem(self):
         """Check the newest samples before they are used. Return True if something is wrong; the event then tells it."""
-        ring = self._ring
-        if ring.count - self._end + self._n > ring.size - ring.block:
-            end = ring.count
-            text = (
-                f"overrun: {end - self._end} samples were lost; take a longer step, a larger spare, or a smaller model"
-            )
-            self._lost(end, end, text)
+        if self._late():
+            self._overrun()
             return True
-        if not ring.still(self._end, self.step):
+        if not self._ring.still(self._end, self.step):
             self._moved, self._told = self._end, False
         elif not self._told and self._end - self._moved >= self.rate:
             event = Event(None, 0.0, self._ms(self._end), self._SAME)
@@ -341,7 +358,7 @@ class Listener:
                 sleep_ms(1)
                 waited = self._patient(waited + 1)
             if self._output is None:
-                if self._problem():
+                if self._closed() or self._problem():
                     continue
                 self._prepare_run()
                 self._run()
@@ -368,7 +385,7 @@ class Listener:
                 if self._ring.by_irq:
                     waited = self._patient(waited + 1)
             if self._output is None:
-                if self._problem():
+                if self._closed() or self._problem():
                     continue
                 self._prepare_run()
                 await self._arun()

@@ -15,7 +15,7 @@ import json
 import queue
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from mica import __version__
@@ -29,6 +29,8 @@ from mica_fleet.site import Site
 
 PREFIX = "homeassistant"  # Home Assistant's default
 _ORIGIN = {"name": "mica", "sw": __version__}
+_TRIGGER = {"platform": "device_automation", "automation_type": "trigger", "type": "recognised"}
+_TRIGGER["value_template"] = "{{ value_json.label }}"
 _SAY_SECONDS = 0.5  # an answer of a model at most so often: it is for people
 
 
@@ -44,6 +46,13 @@ def _id(fleet: str, board: str = "") -> str:
 def _component(unique: str, name: str, topic: str, template: str, **more: Any) -> dict[str, Any]:
     found = {"platform": "sensor", "unique_id": unique, "name": name, "state_topic": topic, "value_template": template}
     return found | more
+
+
+def triggers(topic: str, labels: Sequence[str]) -> dict[str, dict[str, Any]]:
+    """Device triggers for the words that a board listens for; firmware/mica_fleet/house.py has the same for a broker without a fleet."""
+    return {
+        f"word{k}": _TRIGGER | {"subtype": label, "payload": label, "topic": topic} for k, label in enumerate(labels)
+    }
 
 
 def board_config(site: Site, board: str, state: State) -> dict[str, Any]:
@@ -88,6 +97,7 @@ def board_config(site: Site, board: str, state: State) -> dict[str, Any]:
         "payload_on": "True",
         "payload_off": "False",
     }
+    components |= triggers(f"{base}/event", state.about.get("words", ()))
     device = {
         "identifiers": [ident],
         "name": f"{site.fleet} {board}",

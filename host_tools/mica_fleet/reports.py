@@ -105,6 +105,12 @@ def _list(least: int, most: int) -> Check:
     return check
 
 
+def _names(name: str, value: Any) -> list[str]:
+    if type(value) is not list or len(value) > MOST_MODELS:
+        raise _Wrong(name, value, f"a list of at most {MOST_MODELS} labels")
+    return [_NAME(f"{name}[{i}]", v) for i, v in enumerate(value)]
+
+
 _NAME = _text(_LONGEST_PATH)
 _STATE: Mapping[str, Check] = {
     "largest": _word,
@@ -121,6 +127,7 @@ _STATE: Mapping[str, Check] = {
     "kernels": _text(_LONGEST),
     "python": _flag,
     "rom": _list(2, 2),
+    "words": _names,  # labels of a board that listens (firmware/mica_fleet/house.py)
 }
 _STAT: Mapping[str, Check] = {
     "runs": _count,

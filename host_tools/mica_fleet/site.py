@@ -114,12 +114,13 @@ class Site:
             folder / "acl",
             f"pattern read mica/{self.fleet}/to/%u/#\n"
             + "".join(
-                f"pattern write mica/{self.fleet}/from/%u/{what}\n" for what in ("state", "stat", "have", "head", "out")
+                f"pattern write mica/{self.fleet}/from/%u/{what}\n"
+                for what in ("state", "stat", "have", "head", "out", "event")
             )
             + f"pattern read mica/{self.fleet}/blob/#\n"
             f"\nuser {COORDINATOR}\ntopic readwrite mica/{self.fleet}/#\ntopic readwrite homeassistant/device/+/config\n"
             f"\nuser {WATCHER}\n"
-            + "".join(f"topic read mica/{self.fleet}/from/+/{what}\n" for what in ("state", "stat", "have"))
+            + "".join(f"topic read mica/{self.fleet}/from/+/{what}\n" for what in ("state", "stat", "have", "event"))
             + f"topic read mica/{self.fleet}/said/#\ntopic read homeassistant/#\n"
             # The patterns above are of every user.
             + "".join(

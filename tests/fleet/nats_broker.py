@@ -44,7 +44,7 @@ def _settings(site: Site, port: int) -> dict[str, Any]:
     top = f"mica/{site.fleet}"
     users = [
         _user(COORDINATOR, site.password, (f"{top}/#",), (f"{top}/#",)),
-        _user(WATCHER, site.watch, tuple(f"{top}/from/+/{what}" for what in ("state", "stat", "have")), ()),
+        _user(WATCHER, site.watch, tuple(f"{top}/from/+/{what}" for what in ("state", "stat", "have", "event")), ()),
     ]
     users += [
         _user(name, password, (f"{top}/to/{name}/#", f"{top}/blob/#"), (f"{top}/from/{name}/#",))

@@ -13,6 +13,7 @@ from tones import FRONT_END, LABELS, save_net, tone, write_wav
 from mica.cli.main import main
 from mica.data import sounds
 from mica.errors import MicaError
+from mica.listen import suggest
 from mica.listen.detection import Counts, Event, Said, read_stamps
 
 
@@ -77,6 +78,51 @@ def test_background(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[
     assert (r["background"], r["hits"], r["missed"], r["false_alarms"]) == (6, 2, 0, 12)
     assert main(["eval", str(folder / "net.mica"), str(folder / "data"), "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["metric"] == "top1"
+
+
+def test_curve(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Hits, false alarms and delays over thresholds: in the terminal and as JSON; recordings in folders, too."""
+    nested = tmp_path / "all" / "kitchen"
+    nested.mkdir(parents=True)
+    for file in (folder / "long").iterdir():
+        (nested / file.name).write_bytes(file.read_bytes())
+    model = str(folder / "net.mica")
+    words = ["eval", model, str(tmp_path / "all"), "--events", "--mean", "2"]
+    assert main([*words, "--json"]) == 0
+    r = json.loads(capsys.readouterr().out)
+    rows = r["thresholds"]
+    assert (
+        r["words"] == 2
+        and len(rows) == 20
+        and [row["threshold"] for row in rows] == sorted(row["threshold"] for row in rows)
+    )
+    delays = [row["delay_ms"] for row in rows if row["delay_ms"] is not None]
+    assert delays == sorted(delays) and delays[0] < delays[-1]  # a mean comes later to a higher threshold
+    assert main(words) == 0
+    out = capsys.readouterr().out
+    assert "threshold  hits   " in out and len(re.findall(r"^ +0\.\d+  █", out, re.M)) >= 18
+
+
+def test_proposal(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Of hits at 0.1 to 0.85 with a false alarm below 0.4, the middle of what is left; `listen --suggest` says what it gives."""
+    rows = [
+        {"threshold": x, "labels": [{"label": "a", "hits": int(x < 0.9), "false_alarms": int(x < 0.4)}]}
+        for x in suggest.LEVELS
+    ]
+    assert suggest.thresholds(rows, ["a"], 0.1) == {"a": 0.65}
+    assert suggest.thresholds(rows, ["a"], 1.0) == {"a": 0.5}  # one an hour is accepted
+    words = ["listen", str(folder / "net.mica"), str(folder / "long"), "--mean", "2", "--suggest"]
+    assert main([*words, "--json"]) == 0
+    r = json.loads(capsys.readouterr().out)
+    assert set(r["suggested"]) == {"low", "high"} and (r["hits"], r["false_alarms"]) == (2, 0)
+    assert {row["label"]: row["threshold"] for row in r["labels"]} == r["suggested"]
+    assert main(words) == 0
+    first, second, third, _ = capsys.readouterr().out.splitlines()
+    assert first.startswith("--threshold high=0.") and second.startswith("2 of 2 words recognised")
+    assert third == "no false alarm in 0.00 h still leaves up to 3085.7 an hour possible, at 95 %"
+    for data, said in (("labels.txt", "holds no sound files"), ("long/b.wav", "no words are said")):
+        assert main([*words[:2], str(folder / data), "--suggest"]) == 1
+        assert said in capsys.readouterr().err
 
 
 def test_thresholds_of_words(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -10,6 +10,7 @@ import onnx
 import pytest
 from nets import MODELS
 from onnx import helper, numpy_helper
+from speech import WAKE_WORD, wake_word
 from targets import ALL
 from test_tflite_graphs import packed, run
 from tflite_nets import NEW, ROWS, STREAM, WIDTH, stream
@@ -29,7 +30,6 @@ from mica.sound import front_ends
 FRAME, HOP = 480, 160
 QUANT = Quant(float(np.float32(STREAM["scale"])), int(STREAM["zero"]))
 SMALL = f"pcan:micro-speech,hop={HOP},mels={WIDTH}"
-WAKE_WORD = "pcan:micro-wakeword"
 SECONDS = 120 if ALL else 12
 PREPROCESSOR = MODELS / "tflite" / "audio_preprocessor_int8.tflite"
 
@@ -185,14 +185,6 @@ def test_a_float_model_is_warned_of(tmp_path: Path) -> None:
     plain = f"logmel:hop={HOP},mels={WIDTH},floor=1"
     compile_file(tmp_path / "n.onnx", {"samples": samples}, front_end=plain, warn=warnings.append, plain=True)
     assert not any("anew" in w for w in warnings)
-
-
-def wake_word(name: str) -> Path:
-    """A model of the package pymicro-wakeword."""
-    package = pytest.importorskip(
-        "pymicro_wakeword", reason="microWakeWord's models are not installed (pip install pymicro-wakeword)"
-    )
-    return Path(package.__file__).parent / "models" / f"{name}.tflite"
 
 
 @pytest.mark.parametrize("name", ("okay_nabu", "alexa", "hey_jarvis", "hey_mycroft"))

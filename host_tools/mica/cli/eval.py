@@ -12,6 +12,7 @@ from mica.errors import MicaError
 from mica.format.codec import ModelFile
 from mica.format.pictures import KEY
 from mica.ir.front_end import IN_GRAPH
+from mica.listen import suggest
 from mica.listen.detection import recordings
 from mica.run import accuracy, evaluation, likelihood, pictures, sound
 from mica.run.confusion import Confusion
@@ -26,7 +27,7 @@ JSON_KEYS = (
     "a column for each answer), classes[] (class, samples, recall, precision); of texts: perplexity; of recordings with time stamps: "
     "words, hits, missed, false_alarms, false_alarms_an_hour, delay_ms (negative: before the end of a word), seconds, recordings, background (of "
     "them), labels[] (label, threshold, words, hits, missed, false_alarms), thresholds[] (threshold of all words; hits, missed, false_alarms, "
-    "false_alarms_an_hour, labels[]); of --head: kind, taught (samples), value (right of them), accepted (of them), taken (of others), auc, "
+    "false_alarms_an_hour, delay_ms, labels[]); of --head: kind, taught (samples), value (right of them), accepted (of them), taken (of others), auc, "
     "labels[], confusion[] (label, answers)"
 )
 
@@ -45,14 +46,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--head", metavar="H.learnt", help="a head that mica teach, or a board, has taught on this model's embeddings"
     )
     parser.add_argument("--samples", metavar="N", type=int, help="use the first N samples, texts or recordings")
-    listening.add_settings(parser.add_argument_group("recordings with time stamps"))
+    group = parser.add_argument_group("recordings with time stamps")
+    listening.add_settings(group)
+    group.add_argument(
+        "--events",
+        action="store_true",
+        help="all sound files of the folder are such recordings; show hits, false alarms and delays over thresholds",
+    )
 
 
 def run(args: argparse.Namespace) -> int:
     custom = target.custom_of(args)
     if args.head:
         return _head(args)
-    if long := recordings(args.data):
+    if long := recordings(args.data, args.events):
         return _recordings(args, long[: args.samples])
     is_folder = Path(args.data).is_dir()
     texts = None if is_folder else likelihood.load(args.data)
@@ -94,10 +101,12 @@ def _recordings(args: argparse.Namespace, paths: list[Path]) -> int:
         raise MicaError(
             "--float compares answers, not events", todo="cut the recordings, into folders named after labels"
         )
-    told = listening.read(paths, target.whole_model(args.model), listening.settings(args))  # before a target is opened
+    model = target.whole_model(args.model)
+    chosen = listening.settings(args, model)
+    told = listening.read(paths, model, chosen)  # before a target is opened
     with target.open_model(args.model, args.on, custom=target.custom_of(args)) as runner:
-        result = listening.evaluate(told, runner, listening.settings(args))
-    text.show(args, result, listening.report)
+        result = listening.evaluate(told, runner, chosen, suggest.LEVELS if args.events else listening.SWEEP)
+    text.show(args, result, listening.curve if args.events else listening.report)
     return 0
 
 

@@ -2,7 +2,7 @@
 
 import argparse
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,8 @@ from mica.cli.say import say
 from mica.data import sounds
 from mica.errors import MicaError
 from mica.format.codec import ModelFile
-from mica.listen import detection
+from mica.listen import detection, suggest
+from mica.report import event_curve
 from mica.run import sound
 from mica.run.runner import Runner
 
@@ -26,10 +27,10 @@ def add_settings(parser: argparse._ActionsContainer) -> None:
     parser.add_argument(
         "--threshold",
         metavar="P,WORD=P",
-        default="0.7",
-        help="the mean output from which on a word counts (0.7); of some words another: yes=0.8,no=0.6",
+        default="",
+        help="the mean output from which on a word counts (0.7, unless the model says another); of some words another: yes=0.8,no=0.6",
     )
-    parser.add_argument("--mean", metavar="N", type=int, default=3, help="of how many outputs (3)")
+    parser.add_argument("--mean", metavar="N", type=int, help="of how many outputs (3, unless the model says another)")
     parser.add_argument("--dead-ms", metavar="MS", type=int, default=1000, help="from one event to the next (1000)")
     parser.add_argument(
         "--step",
@@ -43,11 +44,11 @@ def add_settings(parser: argparse._ActionsContainer) -> None:
     )
 
 
-def settings(args: argparse.Namespace) -> detection.Settings:
-    """Raises MicaError."""
+def settings(args: argparse.Namespace, model: ModelFile) -> detection.Settings:
+    """Of the options, else of the model. Raises MicaError."""
     words = tuple(w for w in args.words.split(",") if w)
-    threshold, own = 0.7, {}
-    for part in args.threshold.split(","):
+    usual, own = detection.settings_of(model), {}
+    for part in args.threshold.split(",") if args.threshold else ():
         word, _, number = part.rpartition("=")
         try:
             own[word] = float(number)
@@ -55,8 +56,10 @@ def settings(args: argparse.Namespace) -> detection.Settings:
             raise MicaError(
                 f"--threshold {args.threshold}: '{part}'", todo="expected such as 0.7, or yes=0.8,no=0.6"
             ) from None
-    threshold = own.pop("", threshold)
-    return detection.Settings(threshold, args.mean, args.dead_ms, args.step, words, own)
+    threshold = own.pop("", usual.threshold)
+    return detection.Settings(
+        threshold, usual.mean if args.mean is None else args.mean, args.dead_ms, args.step, words, own
+    )
 
 
 def samples_of(path: Path, model: ModelFile) -> np.ndarray:
@@ -93,8 +96,17 @@ def read(paths: Sequence[Path], model: ModelFile, chosen: detection.Settings) ->
     return [Recording(path, said) for path, said in zip(paths, words, strict=True)]
 
 
-def evaluate(recordings: Sequence[Recording], runner: Runner, chosen: detection.Settings) -> dict[str, Any]:
-    """The keys of `mica eval --json` for recordings with time stamps."""
+def evaluate(
+    recordings: Sequence[Recording],
+    runner: Runner,
+    chosen: detection.Settings,
+    tried: Sequence[float] = SWEEP,
+    proposing: bool = False,
+) -> dict[str, Any]:
+    """The keys of `mica eval --json` for recordings with time stamps. tried: thresholds of its list.
+
+    proposing: the figures are those of a threshold for each word that follows from the list; the key `suggested` has them.
+    """
     model = runner.model
     rate = sound.input_of(model, str(recordings[0].path)).rate
     recorded = []  # of each recording: what is said, the model's answers, its length in ms
@@ -111,14 +123,25 @@ def evaluate(recordings: Sequence[Recording], runner: Runner, chosen: detection.
             found.add(words, list(detection.events(model, answers, settings)), ms)
         return found.figures(detection.Detector(model, settings))
 
-    levels = sorted({*SWEEP, chosen.threshold})
+    levels = sorted({*tried, chosen.threshold})
+    rows = [{"threshold": x, **figures(detection.at_threshold(chosen, x))} for x in levels]
+    suggested = None
+    if proposing:
+        words = sorted({row["label"] for at in rows for row in at["labels"] if row["words"]})
+        if not words:
+            raise MicaError(
+                "--suggest: no words are said in these recordings", todo="put lines of BEGIN END LABEL beside one"
+            )
+        suggested = suggest.thresholds(rows, words, sum(ms for _, _, ms in recorded) / 3.6e6)
+        chosen = replace(chosen, thresholds=suggested)
     return {
+        **({"suggested": suggested} if suggested else {}),
         "target": runner.target,
         "metric": "words",
         **figures(chosen),
         "recordings": len(recordings),
         "background": sum(r.words is None for r in recordings),
-        "thresholds": [{"threshold": x, **figures(detection.at_threshold(chosen, x))} for x in levels],
+        "thresholds": rows,
     }
 
 
@@ -152,6 +175,21 @@ def report(r: dict[str, Any]) -> str:
     if names:
         lines.append("of each word: hits / said, + false alarms")
     return "\n".join(lines)
+
+
+def curve(r: dict[str, Any]) -> str:
+    """The report with bars over many thresholds in the place of the table."""
+    return "\n".join([report(r).split("\n\nthreshold")[0], "", *event_curve.lines(r["thresholds"])])
+
+
+def proposal(r: dict[str, Any]) -> str:
+    """The result of --suggest as lines for a terminal."""
+    said = ",".join(f"{word}={x:g}" for word, x in r["suggested"].items())
+    lines = [f"--threshold {said}", report(r).splitlines()[0]]
+    hours = r["seconds"] / 3600
+    if (most := suggest.possible(r["false_alarms"], hours)) is not None:
+        lines.append(f"no false alarm in {hours:.2f} h still leaves up to {most:.1f} an hour possible, at 95 %")
+    return "\n".join([*lines, "these recordings chose the thresholds: try them on others with mica eval"])
 
 
 def _sweep(r: dict[str, Any], names: Sequence[str]) -> list[tuple[object, ...]]:

@@ -31,7 +31,7 @@ ROMFS_SPARE = 4096  # bytes of a window beside the weights: the file system's ow
 
 def add_arguments(parser: argparse.ArgumentParser, board: bool = True, data: bool = True) -> None:
     """board, data: False where the command has a --board or --data with a meaning of its own."""
-    parser.set_defaults(alone=False)  # pack's, where a front end is the whole model
+    parser.set_defaults(alone=False, more=())  # pack's: a front end that is the whole model, and networks that follow
     first = parser.add_argument_group("most used")
     first.add_argument(
         "--calib",
@@ -188,6 +188,7 @@ def job_of(args: argparse.Namespace, board: BoardSpec | None, model: str | None 
         key=signature.read_key(args.key) if args.key else None,
         embedding="" if args.alone and args.embedding is None else args.embedding,
         alone=args.alone,
+        joined=tuple(map(Path, args.more)),
     )
 
 
@@ -230,6 +231,7 @@ def files_read(args: argparse.Namespace, output: Path) -> list[tuple[str, str | 
 
     read: list[tuple[str, str | Path | None]] = [
         ("the model", None if args.alone else args.model),
+        *(("a model that follows", path) for path in args.more),
         ("the labels", args.labels),
         ("the vocabulary", args.tokens.split(",")[0] if args.tokens else None),
         ("the key", args.key),
@@ -268,7 +270,9 @@ def command(args: argparse.Namespace, model: str) -> str:
         ("--golden", [str(args.golden)] if args.golden else []),
         ("--custom", _file_names(*args.custom)),
     ]
-    words = ["mica", "pack", *([] if args.alone else _file_names(model)), *(["--plain"] if args.plain else [])]
+    words = ["mica", "pack"]
+    words += [] if args.alone else _file_names(model, *args.more)
+    words += ["--plain"] if args.plain else []
     words += ["--feed"] if args.feed else []
     words += [] if args.embedding is None else [f"--embedding={args.embedding}" if args.embedding else "--embedding"]
     words += [word for option, values in options for value in values for word in (option, value)]

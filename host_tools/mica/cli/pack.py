@@ -31,6 +31,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "model", metavar="MODEL", nargs="?", help=".onnx or .tflite; left out, --frontend is the whole model"
     )
+    parser.add_argument(
+        "more",
+        metavar="NEXT",
+        nargs="*",
+        help="networks that follow, each taking what the one before gives; of one that takes more rows the board keeps the rows of earlier runs",
+    )
     parser.add_argument("-o", "--output", metavar="M.mica", help="default: MODEL.mica beside the model")
     model_options.add_arguments(parser)
     parser.add_argument("--report-error", action="store_true", help="print each layer's error against float")

@@ -13,6 +13,7 @@ from mica.errors import MicaError
 from mica.format import output_groups, pictures, scores, signature
 from mica.format.codec import ModelFile, encode
 from mica.format.names import clean, clean_lines
+from mica.importer import wake_word
 from mica.importer.onnx_file import file_sha256
 from mica.quantise.scores import find as find_scores
 from mica.run import accuracy as measured
@@ -25,11 +26,16 @@ from mica.run.host import HostRunner
 def describe(s: State) -> State:
     """The name, source, labels and front end that the file will hold, beside the metadata of the job."""
     job = s.job
+    beside = {} if job.alone or job.embedding is not None else wake_word.beside(job.model)
+    if beside:
+        named = ", ".join(f"{key} {value}" for key, value in beside.items())
+        s.watch.note(f"{job.model.with_suffix('.json').name} beside the model says: {named}")
     s.facts = {
         "name": clean(job.model.stem),
         "producer": f"mica {__version__}",
         "source": clean(job.model.name),
         **({} if job.alone else {"source_sha256": file_sha256(job.model)}),
+        **beside,
         **({"labels": clean_lines("\n".join(s.labels))} if s.labels_in_graph else {}),
         **({"frontend": clean(s.sound.text), "sample_rate": str(s.sound.front.rate)} if s.sound else {}),
         **{clean(key): clean_lines(value) for key, value in job.metadata.items()},

@@ -69,6 +69,7 @@ class Job:
     picture: the input is a picture, and the file says so. labelled: data with answers, whose accuracy goes into the file.
     golden: how many vectors for self-tests. key: signs the file. must_fit: refuse a model that does not fit the board, before
     it is calibrated where that can be known. custom: operators of the user's own.
+    joined: files of networks that follow, each taking what the one before gives.
     embedding: the tensor that becomes the output, "" for the one before the last dense layer. alone: the front end is the whole model, and
     `model` its name.
     """
@@ -94,6 +95,7 @@ class Job:
     custom: CustomOps = NO_CUSTOM
     embedding: str | None = None
     alone: bool = False
+    joined: tuple[Path, ...] = ()
     labelled: Dataset | str | Path | None = None
     golden: int = 0
     key: bytes | None = None
@@ -112,6 +114,10 @@ class Job:
         if self.embedding is not None and (self.labels or self.labelled is not None):
             raise MicaError(
                 "--labels and --data are for classes, and an embedding has none", todo="mica teach gives it some"
+            )
+        if self.labelled is not None and self.joined:
+            raise MicaError(
+                "--data compares with one float model, and these are several", todo="use mica eval afterwards"
             )
         if self.golden < 0:
             raise MicaError("--golden: expected a number of vectors, 0 for none")

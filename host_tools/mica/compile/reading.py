@@ -12,6 +12,7 @@ from mica.data.calibration import learnt_missing, load_calibration
 from mica.errors import MicaError
 from mica.format.names import clean
 from mica.importer import import_model
+from mica.importer.join import join
 from mica.ir.axes import Front
 from mica.ir.front_end import FrontEnd
 from mica.run import evaluation, labels
@@ -24,6 +25,8 @@ def import_graph(s: State) -> State:
         s.graph = embedding.of_front_end(str(s.job.front_end))
     else:
         s.graph = import_model(s.job.model, s.job.shapes, s.job.custom, s.job.front_end is not None)
+        for before, path in zip((s.job.model, *s.job.joined), s.job.joined, strict=False):
+            s.graph = join(s.graph, import_model(path, s.job.shapes, s.job.custom), (before.name, path.name))
     s.operators = [(node.op, node.name) for node in s.graph.nodes]
     s.labels_in_graph = bool(s.graph.labels)
     given = s.job.labels

@@ -15,6 +15,7 @@ from mica.data import sounds
 from mica.errors import MicaError
 from mica.format import output_groups, scores
 from mica.format.codec import ModelFile
+from mica.format.schema import LISTEN_MEAN, LISTEN_THRESHOLD
 from mica.run import sound
 from mica.run.runner import Runner
 
@@ -36,6 +37,17 @@ class Settings:
     step: int = 0
     labels: Sequence[str] = ()
     thresholds: Mapping[str, float] = field(default_factory=dict)
+
+
+def settings_of(model: ModelFile) -> Settings:
+    """With the threshold and the mean that the file has. Raises MicaError."""
+    said = model.metadata
+    try:
+        return Settings(float(said.get(LISTEN_THRESHOLD, 0.7)), int(said.get(LISTEN_MEAN, 3)))
+    except ValueError:
+        raise MicaError(
+            f"metadata {LISTEN_THRESHOLD} and {LISTEN_MEAN}: expected two numbers", todo="pack the model again"
+        ) from None
 
 
 @dataclass(frozen=True)
@@ -87,6 +99,10 @@ class Detector:
         self._past: list[np.ndarray] = []
         self._said: int | None = None
         self._last = -settings.dead_ms
+
+    def forget(self) -> None:
+        """Begin again: the next answer follows no other."""
+        self._past, self._said = [], None
 
     def take(self, output: np.ndarray, ms: int) -> Event | None:
         """One answer, float [labels]."""
@@ -220,9 +236,19 @@ class Counts:
         }
 
 
-def recordings(path: str | Path) -> list[Path]:
-    """A .wav file, or those that lie in a folder itself; none where the folder has folders of them, and no time stamps: then those are labels."""
+def recordings(path: str | Path, all_of_them: bool = False) -> list[Path]:
+    """A .wav file, or those that lie in a folder itself; none where the folder has folders of them, and no time stamps: then those are labels.
+
+    all_of_them: those in its folders, too. Raises MicaError where there are none then.
+    """
     path = Path(path)
+    if all_of_them:
+        files = sorted(p for p in path.rglob("*") if p.is_file()) if path.is_dir() else [path]
+        if not (everywhere := [p for p in files if sound.is_sound(p)]):
+            raise MicaError(
+                f"{path}: holds no sound files", todo="expected .wav files, and .txt files that say what is in them"
+            )
+        return everywhere
     if not path.is_dir():
         return [path] if sound.is_sound(path) else []
     found = sorted(p for p in path.iterdir() if p.is_file() and sound.is_sound(p))

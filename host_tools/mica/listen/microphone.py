@@ -12,6 +12,7 @@ from mica.link.board import BoardError, Link, Say
 from mica.link.diagnosis import check_board
 from mica.link.targets import open_board
 from mica.listen.detection import Detector, Event, Settings
+from mica.listen.gate import Gate
 from mica.run import sound
 from mica.run.placed import Placed, out_of_memory_of, place
 
@@ -20,7 +21,7 @@ QUIET = 30.0  # seconds in which a board says nothing at all
 
 _PROGRAM = """
 import mica, sys
-from mica.audio import listen
+from mica.{module} import listen
 try:
     if sys.platform != 'rp2' or {bits} != 16: raise ImportError
     from mica.pio_i2s import Microphone
@@ -28,8 +29,8 @@ try:
 except ImportError:
     from machine import I2S, Pin
     _i2s = {i2s}
-_words = listen(mica.Model({model}), _i2s, rate={rate}, bits={bits}, threshold={threshold}, mean={mean}, dead_ms={dead_ms}, step={step}, labels={labels}, ms={ms})
-_model = None
+_words = listen(mica.Model({model}), _i2s, rate={rate}, bits={bits}, threshold={threshold}, mean={mean}, dead_ms={dead_ms}, step={step}, labels={labels}, ms={ms}{gate})
+_model = _gate = None
 try:
     for _e in _words:
         if _e.label is None:
@@ -85,13 +86,20 @@ def listen(
     seconds: float | None,
     tell: Callable[[Event], None],
     say: Say,
+    gate: tuple[Gate, bytes] | None = None,
 ) -> float | None:
-    """Listens at a board for so long, or until it is interrupted; returns the share of the time that the model took. Raises MicaError."""
-    Detector(codec.decode(data), settings)  # settings that the model cannot have are told before the board is asked
-    sound.input_of(codec.decode(data), "a microphone")
+    """Listens at a board for so long, or until it is interrupted; returns the share of the time that the model took. Raises MicaError.
+
+    gate: a small model, and its file, whose answers let the model run.
+    """
+    model = codec.decode(data)
+    Detector(model, settings)  # settings that the model cannot have are told before the board is asked
+    sound.input_of(model, "a microphone")
+    if gate is not None:
+        gate[0].check(codec.decode(gate[1]), model)
     with open_board(target, progress=say) as board:
         check_board(board, data)
-        return listen_at(board, data, microphone, settings, seconds, tell, say)
+        return listen_at(board, data, microphone, settings, seconds, tell, say, gate)
 
 
 def listen_at(
@@ -102,12 +110,14 @@ def listen_at(
     seconds: float | None,
     tell: Callable[[Event], None],
     say: Say,
+    gate: tuple[Gate, bytes] | None = None,
 ) -> float | None:
     """The same on a board that is open."""
     placed = None
     try:
         placed = place(board, data, "_model")
-        return _follow(board, codec.decode(data), placed, microphone, settings, seconds, tell, say)
+        words = "" if gate is None else _gate_words(gate[0], place(board, gate[1], "_gate"))
+        return _follow(board, codec.decode(data), (placed.source, words), microphone, settings, seconds, tell, say)
     except BoardError as e:
         if "no samples" in str(e):
             raise MicaError(f"{board.name}: {e.found}", todo="are SCK, WS and SD at these pins?") from None
@@ -116,10 +126,17 @@ def listen_at(
         raise
 
 
+def _gate_words(gate: Gate, placed: Placed) -> str:
+    """The settings of mica.gate.listen."""
+    return (
+        f", gate=mica.Model({placed.source}), gate_threshold={gate.threshold}, lead_ms={gate.lead}, hold_ms={gate.hold}"
+    )
+
+
 def _follow(
     board: Link,
     model: ModelFile,
-    placed: Placed,
+    sources: tuple[str, str],
     microphone: Microphone,
     settings: Settings,
     seconds: float | None,
@@ -132,7 +149,9 @@ def _follow(
     keys: list[str | int] = [name if labelled else int(name) for name in names]  # what the board calls them
     own = dict(zip(keys, detector.least.tolist(), strict=True))
     program = _PROGRAM.format(
-        model=placed.source,
+        model=sources[0],
+        module="gate" if sources[1] else "audio",
+        gate=sources[1],
         i2s=microphone.source(rate),
         filled=microphone.filled(rate),
         rate=rate,

@@ -14,13 +14,14 @@ def chart(r: dict[str, Any]) -> str:
     most = max(cost for _, cost in rows) or 1
     names = max(len(name) for name, _ in rows)
     return "\n".join(
-        f"{name.ljust(names)}  {_bar(cost / most).ljust(WIDTH)}  {100 * cost / (r['total'] or 1):6.2f} %"
+        f"{name.ljust(names)}  {bar(cost / most).ljust(WIDTH)}  {100 * cost / (r['total'] or 1):6.2f} %"
         for name, cost in rows
     )
 
 
-def _bar(share: float) -> str:
-    whole, rest = divmod(round(share * WIDTH * 8), 8)
+def bar(share: float, width: int = WIDTH) -> str:
+    """share: from 0 to 1, of the width in characters."""
+    whole, rest = divmod(round(share * width * 8), 8)
     return "█" * whole + (_EIGHTHS[rest] if rest else "")
 
 

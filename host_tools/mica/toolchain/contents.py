@@ -44,7 +44,7 @@ PARTS = (
     Part("output_groups", lambda m: "joins" in m.metadata, ("output_groups",)),
     Part("pictures", lambda m: pictures.KEY in m.metadata, ("pictures", "camera"), PICTURE),
     Part("boxes", lambda m: any(len(m.tensors[i].dims) == 3 for i in m.outputs), ("boxes",)),
-    Part("audio", lambda m: _motion(m) or "sample_rate" in m.metadata, ("audio", "analog", "pio_i2s", "wav")),
+    Part("audio", lambda m: _motion(m) or "sample_rate" in m.metadata, ("audio", "analog", "gate", "pio_i2s", "wav")),
     Part("motion", _motion, ("motion",)),
     Part("codes4", lambda m: any(s.layout == weights.CODES4.code for s in m.steps), code=CODES4),
     Part("lines", _lines, code=LINES),

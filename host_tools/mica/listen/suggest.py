@@ -1,0 +1,29 @@
+"""A threshold for each word, from what recordings give at several of them."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+MOST_AN_HOUR = 1.0  # false alarms that a proposal accepts
+LEVELS = (*(round(0.05 * k, 2) for k in range(2, 20)), 0.97, 0.99)  # thresholds that are tried
+_AT_95 = 3.0  # false alarms of which none is seen in one recording of twenty
+
+
+def thresholds(rows: Sequence[Mapping[str, Any]], words: Sequence[str], hours: float) -> dict[str, float]:
+    """{word: threshold}, of rows as `thresholds` of `mica eval --json` has them. hours: of all recordings.
+
+    At most one false alarm an hour, or the fewest that there are; then the most hits; and of equal thresholds the middle one.
+    """
+    found = {}
+    for word in words:
+        counts = []
+        for row in rows:
+            own = next((r for r in row["labels"] if r["label"] == word), {"hits": 0, "false_alarms": 0})
+            counts.append((max(0.0, own["false_alarms"] - MOST_AN_HOUR * hours), -own["hits"]))
+        best = [row["threshold"] for row, count in zip(rows, counts, strict=True) if count == min(counts)]
+        found[word] = best[len(best) // 2]
+    return found
+
+
+def possible(false_alarms: int, hours: float) -> float | None:
+    """False alarms an hour that are possible at 95 % where recordings had none; None where they had some, or are empty."""
+    return _AT_95 / hours if not false_alarms and hours else None
