@@ -22,7 +22,7 @@ class Wire:
     def subscribe(self, topic, qos=0):
         if b"/blob/" in topic:
             self.pusher.handle(topic, golden)
-        else:
+        elif topic.endswith(b"/want"):
             self.pusher.handle(topic, self.want)
 
     def publish(self, topic, message, retain=False, qos=0):
