@@ -85,7 +85,6 @@ def run(args: argparse.Namespace) -> int:
         model = Path(scratch) / "digits.mica"
         say("$ mica pack digits.onnx --calib digits_calib.npz --data digits_test.npz\n")
         blob = _pack(folder, model, quiet=args.json)
-        packed_facts = pack_facts(blob)
         say(f"\nstarting {args.on} ...")
         with text.Progress("sending digits.mica", "bytes") as progress:
             board = open_runner(blob, args.on, target.say, progress)
@@ -97,7 +96,7 @@ def run(args: argparse.Namespace) -> int:
                 typed("del m", None)
                 _show(board, data)
             result = compare(host, board, data, FloatModel(folder / "digits.onnx"))
-    result = {**result, **packed_facts}
+            result |= {"size": len(blob), "arena_bytes": host.model.arena_bytes}
     text.show(args, result, report)
     return 0 if result["equal"] else 1
 
@@ -106,15 +105,9 @@ def _pack(folder: Path, model: Path, quiet: bool) -> bytes:
     """Runs the pack command on the package's own files."""
     parser = argparse.ArgumentParser()
     pack_command.add_arguments(parser)
-    args = parser.parse_args(
-        [
-            str(folder / "digits.onnx"),
-            *("-o", str(model)),
-            *("--calib", str(folder / "digits_calib.npz")),
-            *("--eval", str(folder / "digits_test.npz")),
-            *("--labels", str(folder / "labels.txt")),
-        ]
-    )
+    files = {"--calib": "digits_calib.npz", "--eval": "digits_test.npz", "--labels": "labels.txt"}
+    words = [f"{option}={folder / name}" for option, name in files.items()]
+    args = parser.parse_args([str(folder / "digits.onnx"), "-o", str(model), *words])
     args.json = False
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed):
@@ -122,13 +115,6 @@ def _pack(folder: Path, model: Path, quiet: bool) -> bytes:
     if not quiet:
         print(printed.getvalue().replace(str(model), model.name), end="")
     return model.read_bytes()
-
-
-def pack_facts(blob: bytes) -> dict[str, Any]:
-    """Model size and arena bytes, from the file itself."""
-    from mica.format.codec import decode
-
-    return {"size": len(blob), "arena_bytes": decode(blob).arena_bytes}
 
 
 def _prompt(board: Runner, say: Callable[[str], None]) -> Callable[[str, np.ndarray | None], str]:
