@@ -69,7 +69,7 @@ class Resets(Block):
 class Clocks(Block):
     """clk_sys sets the pace of the cores; a source is selected at once."""
 
-    SYS_CTRL, SYS_DIV = 0x3C, 0x40
+    SYS_CTRL, SYS_DIV, PERI_CTRL = 0x3C, 0x40, 0x48
     SELECTED = (0x08, 0x14, 0x20, 0x2C, 0x38, 0x44, 0x50, 0x5C, 0x68, 0x74)
 
     def __init__(self, plls: "tuple[Pll, Pll]", set_frequency: Callable[[float], None]) -> None:
@@ -97,7 +97,13 @@ class Clocks(Block):
         if control & 1 and control >> 5 & 7 < 2:
             hertz = self.plls[control >> 5 & 7].hertz
         divider = (self.get(self.SYS_DIV) or 1 << 32) / (1 << 16)
-        self.set_frequency(max(hertz, 1_000_000) / divider)
+        self.hertz = max(hertz, 1_000_000) / divider
+        self.set_frequency(self.hertz)
+
+    def peripheral_nanos(self) -> float:
+        """Of a cycle of clk_peri, from clk_sys or a PLL; its divider is not modelled."""
+        source = self.get(self.PERI_CTRL) >> 5 & 7
+        return 1e9 / (self.plls[source - 1].hertz if 1 <= source <= 2 else self.hertz)
 
 
 class Pll(Block):
@@ -300,16 +306,11 @@ class Idle(Block):
 
 
 def idle_blocks() -> dict[int, Block]:
-    """PWM, PIO, DMA and UART do no work here."""
+    """PWM and UART do no work here."""
     pwm = {0x14 * n: 1 for n in range(12)} | {0xF0: 0xFFF}
-    # A channel of DMA starts by a write to the last register of its control's four orders, while it is enabled.
-    dma = {0x40 * n + at: 1 for n in range(16) for at in (0x0C, 0x10, 0x20, 0x30)} | {0x450: 0xFFFF}
-    pio = {0: 0xF}
     return {
         0x400A8000: Idle("PWM", 0x110, pwm),
-        0x50000000: Idle("DMA", 0x480, dma, {0x464: 0}),
         **{0x40070000 + 0x8000 * n: Idle(f"UART{n}", 0x4C, {0x30: 1}, {0x18: 0x90}) for n in range(2)},
-        **{0x50200000 + 0x100000 * n: Idle(f"PIO{n}", 0x190, pio, {4: 0x0F000F00}) for n in range(3)},
     }
 
 
@@ -318,9 +319,15 @@ class Pins(Block):
 
     def __init__(self) -> None:
         super().__init__("IO_BANK0", (*range(0, 0x180, 4), *range(0x230, 0x320, 4)), {8 * n + 4: 31 for n in range(48)})
+        self.changed: Callable[[], None] = lambda: None
+
+    def function(self, pin: int) -> int:
+        return self.get(8 * pin + 4) & 31
 
     def write(self, o: int, value: int) -> bool:
-        return super().write(o, value) and not (o >= 0x248 and value)
+        known = super().write(o, value) and not (o >= 0x248 and value)
+        self.changed()
+        return known
 
 
 def plain_blocks() -> dict[int, Block]:
@@ -330,7 +337,6 @@ def plain_blocks() -> dict[int, Block]:
         0x40000000: Fixed("SYSINFO", always={0: 0x20004927, 4: 1, 8: 2, 0x14: 0x6D696361}),
         0x40008000: Block("SYSCFG", every(0x18)),
         0x40020000: Resets(),
-        0x40028000: Pins(),
         0x40030000: Fixed("IO_QSPI", every(0x40), always={0x18: 0x200}),  # chip select is high
         0x40038000: Block("PADS_BANK0", every(0xCC), {4 * n: 0x116 for n in range(1, 49)}),
         0x40040000: Block("PADS_QSPI", every(0x1C)),

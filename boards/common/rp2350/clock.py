@@ -32,6 +32,7 @@ class Clock:
         self.alarms: set[Alarm] = set()
         self.nanos_per_cycle = 1e9 / 12_000_000
         self._cycles, self._nanos = state.cycles, 0.0
+        self.skipped = 0.0  # cycles that went by while core 0 executed nothing
         self.deadline: float = math.inf  # in cycles
 
     @property
@@ -72,6 +73,7 @@ class Clock:
     def skip(self, nanos: float) -> None:
         """Let time pass in which core 0 executes nothing."""
         self._nanos, self._cycles = self.nanos + nanos, self.state.cycles
+        self.skipped += nanos / self.nanos_per_cycle
         self.ring()
 
     def set_frequency(self, hertz: float) -> None:
