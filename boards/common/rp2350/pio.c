@@ -36,7 +36,7 @@ typedef struct {
     uint32_t kind, clock, select, data; // kind: of EDGES; masks of pins
     uint32_t rate, count, news, got;    // news: what is to be said; got: the rate at which it is read
     const int16_t *samples;
-    uint32_t at, word, right, next, told;
+    uint32_t at, word, right, next, told, pause; // pause: nanoseconds without a clock, after which the recording begins again
     int64_t rose, begun;
 } source_t;
 
@@ -109,10 +109,10 @@ static uint32_t next_sample(const io_t *io, source_t *s) {
     return news ? 0 : (uint32_t)(uint16_t)s->samples[s->at++] << 16;
 }
 
-// An INMP441: the next sample is the left word of an I2S frame, 24 bits of 32; the right word is another's. After a pause it begins.
+// An INMP441: the next sample is the left word of an I2S frame, 24 bits of 32; the right word is another's.
 static int i2s_edge(const io_t *io, source_t *s, int rises) {
     if (rises) {
-        if ((double)(io->now - s->rose) > io->second / 100) {
+        if ((double)(io->now - s->rose) > s->pause / 1e9 * io->second) {
             s->at = s->right = s->told = 0;
             s->begun = 0;
         }

@@ -26,7 +26,7 @@ _WORD = ctypes.c_uint32
 
 class _Source(ctypes.Structure):
     _fields_ = (*((name, _WORD) for name in "kind clock select data rate count news got".split()), ("samples", ctypes.c_void_p))
-    _fields_ += tuple((name, _WORD) for name in ("at", "word", "right", "next", "told", "")) + (("rose", ctypes.c_int64), ("begun", ctypes.c_int64))
+    _fields_ += tuple((name, _WORD) for name in ("at", "word", "right", "next", "told", "pause")) + (("rose", ctypes.c_int64), ("begun", ctypes.c_int64))
 
 
 class _Io(ctypes.Structure):
@@ -148,10 +148,11 @@ class Io:
         if on:
             self.serve()
 
-    def sound(self, kind: str, clock: int, select: int, data: int, rate: int, samples: ctypes.Array[ctypes.c_int16]) -> None:
-        """Put a source of sound at three pins; samples stay alive with it."""
+    def sound(self, kind: str, pins: tuple[int, int, int], rate: int, pause: int, samples: ctypes.Array[ctypes.c_int16]) -> None:
+        """Put a source of sound at pins (clock, select, data). The caller keeps the samples; pause: nanoseconds."""
         s = self.native.source
-        s.clock, s.select, s.data, s.rate = 1 << clock, 1 << select, 1 << data, rate
+        s.clock, s.select, s.data = (1 << pin for pin in pins)
+        s.rate, s.pause = rate, pause
         s.samples, s.count, s.kind = ctypes.addressof(samples), len(samples), SOURCES[kind]
 
     def pads(self) -> int:

@@ -34,7 +34,8 @@ class Sensors:
 
     def microphone(self, chip: "Chip", sensor: dict[str, Any], data: np.ndarray) -> None:
         chip.io.say = lambda news, got: self.tell(f"i2s {news}", sensor, len(data), got)
-        chip.io.sound("i2s", sensor["sck"], sensor["ws"], sensor["sd"], sensor["rate"], np.ctypeslib.as_ctypes(data))
+        pins = sensor["sck"], sensor["ws"], sensor["sd"]
+        chip.io.sound("i2s", pins, sensor["rate"], FACTS["pause"]["i2s"], np.ctypeslib.as_ctypes(data))
 
     def analogue(self, chip: "Chip", sensor: dict[str, Any], data: np.ndarray) -> None:
         """Its sample that is nearest, whenever the board converts. The recording begins with the first conversion, and after a pause."""
