@@ -319,7 +319,9 @@ def test_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str], sound: np.n
         assert main(["emu", "RPI_PICO@emu", "--i2s", str(tmp_path / words)]) == 1
         error = capsys.readouterr().err
         assert said in error and error.count("\n") == 1, error
-    with pytest.raises(MicaError, match=r"MPS2_AN385 has no sensors; the virtual Picos have: RPI_PICO@emu, RPI_PICO2@emu"):
+    with pytest.raises(
+        MicaError, match=r"MPS2_AN385 has no sensors; the virtual Picos have: RPI_PICO@emu, RPI_PICO2@emu"
+    ):
         start_emulator(
             load_board("MPS2_AN385"), tmp_path, sensors=Sensors({"i2s": sensor_files.i2s(f"{files['good.wav']}")})
         )
