@@ -12,6 +12,7 @@ import numpy as np
 from mica.link import rp2350, virtual_pico
 
 HERE = Path(__file__).parent
+PIO0 = 0x50200000
 PINS = 2 << 29 | 5 << 26 | 8 << 20 | 3 << 15 | 8 << 10 | 4 << 5 | 2
 MOVES_TO_ISR = [0xA0C0 | source for source in (1, 2, 6, 7)]  # from x, y, ISR, OSR
 PUSH, PULL = 0x8000, 0x8080
@@ -46,10 +47,10 @@ class Machine:
         library.mica_io_begin(self.memory)
 
     def read(self, o: int) -> int:
-        return int(self.library.mica_io_read(self.memory, 1, o))
+        return int(self.library.mica_io_read(self.memory, PIO0 + o))
 
     def write(self, o: int, value: int) -> None:
-        self.library.mica_io_write(self.memory, 1, o, ctypes.c_uint32(value))
+        self.library.mica_io_write(self.memory, PIO0 + o, ctypes.c_uint32(value))
 
     def state(self) -> list[int]:
         found, kept = [], self.memory.raw

@@ -47,13 +47,15 @@ class I2c(Block):
 
     def read(self, o: int) -> int | None:
         if o in self.CLEARS:
+            self.clock.poll(self.alarm)
             bits = self.CLEARED[self.CLEARS.index(o)]
             was, self.happened = self.happened & bits, self.happened & ~bits
             self.source = 0 if bits & self.ABORTED else self.source
             return 1 if was else 0
         if o == self.DATA:
             return self.got.pop(0) if self.got else 0
-        status = 0x2 | (0x4 | 0 if self.queue else 0x4) | (8 if self.got else 0) | (0x21 if self.queue else 0)
+        self.clock.poll(self.alarm)
+        status = 0x6 | (8 if self.got else 0) | (0x21 if self.queue else 0)
         found = {
             self.STAT: self.raw() & self.get(self.MASK),
             self.RAW: self.raw(),
@@ -115,7 +117,7 @@ class Spi(Block):
 
     def __init__(self, name: str, chip: "Chip", requests: int) -> None:
         super().__init__(name, (0, 4, 0x10, self.DMA))  # an interrupt is not modelled
-        self.io, self.clocks, self.requests = chip.io, chip.clocks, requests
+        self.io, self.clock, self.clocks, self.requests = chip.io, chip.clock, chip.clocks, requests
         self.alarm = chip.clock.alarm(self.done)
         self.device: Device | None = None
         self.wired: Callable[[], bool] = lambda: False
@@ -129,6 +131,7 @@ class Spi(Block):
             self.ask()
             return byte
         if o == 0x0C:
+            self.clock.poll(self.alarm)
             room, waits = len(self.queue) < self.DEPTH, bool(self.queue)
             return (not waits) | room << 1 | bool(self.got) << 2 | (len(self.got) >= self.DEPTH) << 3 | waits << 4
         return 0 if o in (0x14, 0x18, 0x1C) else super().read(o)

@@ -5,6 +5,8 @@ from collections.abc import Callable
 
 from native import State
 
+POLL = 1000  # cycles at most that pass at one look
+
 
 class Alarm:
     """Calls `action` at a time; one time at most is set."""
@@ -75,6 +77,11 @@ class Clock:
         self._nanos, self._cycles = self.nanos + nanos, self.state.cycles
         self.skipped += nanos / self.nanos_per_cycle
         self.ring()
+
+    def poll(self, alarm: Alarm) -> None:
+        """A program asks again and again whether an alarm has rung: let time pass for it, which is faster than its loop."""
+        if alarm in self.alarms:
+            self.state.cycles += max(0, min(POLL, int((alarm.at - self.nanos) / self.nanos_per_cycle)))
 
     def set_frequency(self, hertz: float) -> None:
         self._nanos, self._cycles = self.nanos, self.state.cycles

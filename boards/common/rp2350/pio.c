@@ -4,7 +4,7 @@
 #include <stdint.h>
 #include <string.h>
 
-enum { PIOS = 3, MACHINES = 4, CHANNELS = 16, WORDS = 0x480 / 4, CODE = 0x48 / 4, FIRST = 0xc8, EACH = 0x18 };
+enum { PIOS = 3, MACHINES = 4, CHANNELS = 16, WORDS = 0x1000 / 4, CODE = 0x48 / 4, FIRST = 0xc8, EACH = 0x18 };
 enum { CLKDIV, EXECCTRL, SHIFTCTRL, ADDR, INSTR, PINCTRL };                                 // of a machine
 enum { FDEBUG = 0x08 / 4, FLAGS = 0x30 / 4, OUT = 0x3c / 4, DIRECTION = 0x40 / 4, INTE = 0x170 / 4, INTF }; // of a block
 enum { RXSTALL = 0, RXUNDER = 8, TXOVER = 16, TXSTALL = 24 };                               // bits of FDEBUG
@@ -85,8 +85,7 @@ static int pull(io_t *io, fifo_t *f, uint32_t *word) {
     if (f->n == 0) {
         return 0;
     }
-    *word = f->words[f->at];
-    f->at = (f->at + 1) % f->size;
+    *word = f->words[f->at++ % f->size];
     f->n--;
     io->changes++;
     return 1;
@@ -183,15 +182,15 @@ static void out(pio_t *p, machine_t *m, uint32_t to, uint32_t value) {
     give(p, m, to, value, bits(m->registers[PINCTRL], 0, 5), bits(m->registers[PINCTRL], 20, 6));
 }
 
-static void jump(const io_t *io, machine_t *m, uint32_t op) {
+static int jump(io_t *io, pio_t *p, machine_t *m, uint32_t op) {
     uint32_t kind = bits(op, 5, 3), pin = io->pads >> bits(m->registers[EXECCTRL], 24, 5) & 1, left = m->out_bits < threshold(m, 25);
     const uint32_t met[8] = { 1, m->x == 0, m->x != 0, m->y == 0, m->y != 0, m->x != m->y, pin, left };
     m->x -= kind == 2;
     m->y -= kind == 4;
     if (met[kind]) {
-        m->pc = op & 31;
-        m->jumped = 1;
+        out(p, m, TO_PC, op);
     }
+    return 1;
 }
 
 // A flag of this block or of the one before or behind it, by the machine's number where the instruction says so.
@@ -242,7 +241,8 @@ static int shift_in(io_t *io, pio_t *p, machine_t *m, uint32_t op) {
     return 1;
 }
 
-static int shift_out(pio_t *p, machine_t *m, uint32_t op) {
+static int shift_out(io_t *io, pio_t *p, machine_t *m, uint32_t op) {
+    (void)io;
     uint32_t n = op & 31 ? op & 31 : 32, right = m->registers[SHIFTCTRL] >> 19 & 1, osr = m->osr;
     if (m->registers[SHIFTCTRL] >> 17 & 1 && m->out_bits >= threshold(m, 25)) {
         p->words[FDEBUG] |= (uint32_t)(m->tx.n == 0) << (TXSTALL + m->k);
@@ -256,36 +256,27 @@ static int shift_out(pio_t *p, machine_t *m, uint32_t op) {
 }
 
 static int push_or_pull(io_t *io, pio_t *p, machine_t *m, uint32_t op) {
-    uint32_t on_limit = op >> 6 & 1, blocks = op >> 5 & 1, automatic = m->registers[SHIFTCTRL] >> 17 & 1;
+    uint32_t pulls = op >> 7 & 1, moved = pulls ? m->out_bits : m->in_bits, full = m->registers[SHIFTCTRL] >> 17 & 1 && m->out_bits == 0;
     io->unknown |= (op & 0x1f) != 0; // words of the FIFO by number
-    if (!(op >> 7 & 1)) {
-        if (on_limit && m->in_bits < threshold(m, 20)) {
-            return 1;
-        }
-        if (!push(io, &m->rx, m->isr)) {
-            p->words[FDEBUG] |= 1u << (RXSTALL + m->k);
-            if (blocks) {
-                return 0;
-            }
-        }
-        m->isr = m->in_bits = 0;
+    if ((pulls && full) || (op >> 6 & 1 && moved < threshold(m, pulls ? 25 : 20))) {
         return 1;
     }
-    if ((automatic && m->out_bits == 0) || (on_limit && m->out_bits < threshold(m, 25))) {
-        return 1;
-    }
-    if (!pull(io, &m->tx, &m->osr)) {
-        p->words[FDEBUG] |= 1u << (TXSTALL + m->k);
-        if (blocks) {
+    if (!(pulls ? pull(io, &m->tx, &m->osr) : push(io, &m->rx, m->isr))) {
+        p->words[FDEBUG] |= 1u << ((pulls ? TXSTALL : RXSTALL) + m->k);
+        if (op >> 5 & 1) {
             return 0;
         }
-        m->osr = m->x;
+        m->osr = pulls ? m->x : m->osr;
     }
-    m->out_bits = 0;
+    if (pulls) {
+        m->out_bits = 0;
+    } else {
+        m->isr = m->in_bits = 0;
+    }
     return 1;
 }
 
-static void move(const io_t *io, pio_t *p, machine_t *m, uint32_t op) {
+static int move(io_t *io, pio_t *p, machine_t *m, uint32_t op) {
     static const uint8_t to[8] = { PINS, TO_X, TO_Y, DIRECTIONS, EXECUTE, TO_PC, TO_ISR, TO_OSR };
     uint32_t value = operand(io, p, m, bits(op, 0, 3)), old = value, kind = bits(op, 3, 2);
     for (int k = 0; kind == 2 && k < 32; k++) {
@@ -294,31 +285,18 @@ static void move(const io_t *io, pio_t *p, machine_t *m, uint32_t op) {
     m->in_bits = to[bits(op, 5, 3)] == TO_ISR ? 0 : m->in_bits;
     m->out_bits = to[bits(op, 5, 3)] == TO_OSR ? 0 : m->out_bits;
     out(p, m, to[bits(op, 5, 3)], kind == 1 ? ~value : value);
+    return 1;
 }
 
-static int execute(io_t *io, pio_t *p, machine_t *m, uint32_t op) {
-    switch (op >> 13) {
-        case 0:
-            jump(io, m, op);
-            return 1;
-        case 1:
-            return wait_for(io, p, m, op);
-        case 2:
-            return shift_in(io, p, m, op);
-        case 3:
-            return shift_out(p, m, op);
-        case 4:
-            return push_or_pull(io, p, m, op);
-        case 5:
-            move(io, p, m, op);
-            return 1;
-        case 6:
-            return raise_flag(io, p, m, op);
-        default:
-            give(p, m, bits(op, 5, 3), op & 31, bits(m->registers[PINCTRL], 5, 5), bits(m->registers[PINCTRL], 26, 3));
-            return 1;
-    }
+static int set(io_t *io, pio_t *p, machine_t *m, uint32_t op) {
+    (void)io;
+    give(p, m, bits(op, 5, 3), op & 31, bits(m->registers[PINCTRL], 5, 5), bits(m->registers[PINCTRL], 26, 3));
+    return 1;
 }
+
+static int (*const EXECUTED[8])(io_t *io, pio_t *p, machine_t *m, uint32_t op) = {
+    jump, wait_for, shift_in, shift_out, push_or_pull, move, raise_flag, set,
+};
 
 static int64_t period(const machine_t *m) {
     uint32_t whole = m->registers[CLKDIV] >> 16;
@@ -329,7 +307,7 @@ static void step(io_t *io, pio_t *p, machine_t *m) {
     uint32_t forced = m->has_exec, op = forced ? m->exec : p->words[CODE + m->pc], control = m->registers[EXECCTRL];
     uint32_t n = bits(m->registers[PINCTRL], 29, 3), field = bits(op, 8, 5), side = field >> (5 - n), optional = control >> 30 & 1;
     m->has_exec = m->jumped = 0;
-    int done = execute(io, p, m, op);
+    int done = EXECUTED[op >> 13](io, p, m, op);
     if (n > optional && (!optional || side >> (n - 1) & 1)) {
         put(&p->words[control >> 29 & 1 ? DIRECTION : OUT], side, bits(m->registers[PINCTRL], 10, 5), n - optional);
     }
@@ -341,8 +319,7 @@ static void step(io_t *io, pio_t *p, machine_t *m) {
     m->stalled = !done;
     m->seen = io->changes;
     if (!done && forced) {
-        m->has_exec = 1;
-        m->exec = op;
+        give(p, m, EXECUTE, op, 0, 0);
     } else if (done && !forced && !m->jumped) {
         m->pc = m->pc == bits(control, 12, 5) ? bits(control, 7, 5) : (m->pc + 1) & 31;
     }
@@ -481,7 +458,7 @@ static uint32_t dma_read(io_t *io, uint32_t o) {
         uint32_t enabled = o & ~0xfu, kind = o & 0xf; // INTR or nothing, then INTE, INTF, INTS
         return kind == 0 ? io->raw : kind != 12 ? io->words[o / 4] : (io->raw & io->words[enabled / 4 + 1]) | io->words[enabled / 4 + 2];
     }
-    io->unknown = o != 0x464 && o != 0x468;
+    io->unknown |= o != 0x464 && o != 0x468;
     return o == 0x468 ? CHANNELS : 0; // a channel has ended as soon as it is aborted
 }
 
@@ -489,7 +466,7 @@ static void dma_write(io_t *io, uint32_t o, uint32_t value) {
     uint32_t k = o >> 6, which = ORDER[o >> 4 & 3][o >> 2 & 3], asks = bits(value, 17, 6);
     if (k < CHANNELS) {
         // Neither a sum of what goes by, nor addresses that fall, nor timers, nor requests of blocks that make none.
-        io->unknown = which == CTRL && value & 1 && (value & 0x020000a0 || !(asks < 28 || asks == 48 || asks == 63));
+        io->unknown |= which == CTRL && value & 1 && (value & 0x020000a0 || !(asks < 28 || asks == 48 || asks == 63));
         io->words[16 * k + which] = which == CTRL ? value & 0x01ffffff : value;
         if ((o & 12) == 12 && value != 0) {
             start(io, k);
@@ -499,7 +476,7 @@ static void dma_write(io_t *io, uint32_t o, uint32_t value) {
     } else if (o < 0x440 && o & 12) {
         io->words[o / 4] = value & 0xffff;
     } else {
-        io->unknown = o != 0x450 && o != 0x464;
+        io->unknown |= o != 0x450 && o != 0x464;
         for (k = 0; k < CHANNELS; k++) {
             if (value >> k & 1 && o == 0x450) {
                 start(io, k);
@@ -508,16 +485,6 @@ static void dma_write(io_t *io, uint32_t o, uint32_t value) {
             }
         }
     }
-}
-
-static uint32_t levels(const pio_t *p, int status) {
-    uint32_t word = 0;
-    for (int k = 0; k < MACHINES; k++) {
-        const fifo_t *tx = &p->machines[k].tx, *rx = &p->machines[k].rx;
-        uint32_t four = (rx->n == rx->size) | (uint32_t)(rx->n == 0) << 8 | (uint32_t)(tx->n == tx->size) << 16 | (uint32_t)(tx->n == 0) << 24;
-        word |= status ? four << k : (tx->n | rx->n << 4) << 8 * k;
-    }
-    return word;
 }
 
 static uint32_t pio_read(io_t *io, pio_t *p, uint32_t o) {
@@ -534,14 +501,16 @@ static uint32_t pio_read(io_t *io, pio_t *p, uint32_t o) {
         word = k == EXECCTRL ? m->registers[k] | m->has_exec << 31 : m->registers[k];
         return k == ADDR ? m->pc : k == INSTR ? (m->has_exec ? m->exec : p->words[CODE + m->pc]) : word;
     }
-    if (o == 0x04 || o == 0x0c) {
-        return levels(p, o == 0x04);
+    for (k = 0; k < MACHINES && (o == 0x04 || o == 0x0c); k++) {
+        const fifo_t *tx = &p->machines[k].tx, *rx = &p->machines[k].rx;
+        const uint32_t four = (rx->n == rx->size) | (rx->n == 0) << 8 | (tx->n == tx->size) << 16 | (tx->n == 0) << 24;
+        word |= o == 0x04 ? four << k : (tx->n | rx->n << 4) << 8 * k;
     }
     if (o == 0x16c || o == 0x178 || o == 0x184) { // INTR, INTS
         return o == 0x16c ? raw_of(p) : (raw_of(p) & p->words[o / 4 - 2]) | p->words[o / 4 - 1];
     }
-    io->unknown = o >= 0x188 || (o >= 0x128 && o < 0x168);
-    return o == 0x44 ? 0x10200404 : p->words[o / 4];
+    io->unknown |= o >= 0x188 || (o >= 0x128 && o < 0x168);
+    return o == 0x04 || o == 0x0c ? word : o == 0x44 ? 0x10200404 : p->words[o / 4];
 }
 
 static void join(machine_t *m, uint32_t value) {
@@ -552,24 +521,20 @@ static void join(machine_t *m, uint32_t value) {
 
 static void machine_write(io_t *io, pio_t *p, machine_t *m, uint32_t k, uint32_t value) {
     int64_t due = m->due;
-    if (k == SHIFTCTRL) {
-        io->unknown = bits(value, 14, 2); // words of the FIFO by number
-        if ((m->registers[k] ^ value) >> 30) {
-            join(m, value);
-        }
+    if (k == SHIFTCTRL && (m->registers[k] ^ value) >> 30) {
+        join(m, value);
     }
+    io->unknown |= k == SHIFTCTRL && bits(value, 14, 2); // words of the FIFO by number
+    m->registers[k] = value; // of ADDR and INSTR it is not looked at
     if (k == INSTR) {
-        m->has_exec = 1;
-        m->exec = value & 0xffff;
+        give(p, m, EXECUTE, value & 0xffff, 0, 0);
         step(io, p, m);
         m->due = due;
-    } else if (k != ADDR) {
-        m->registers[k] = value;
     }
 }
 
 static void control(io_t *io, pio_t *p, uint32_t value) {
-    io->unknown = value >> 16 != 0; // of other blocks
+    io->unknown |= value >> 16 != 0; // of other blocks
     p->words[0] = value & 15;
     for (machine_t *m = p->machines; m < p->machines + MACHINES; m++) {
         uint32_t on = value >> m->k & 1;
@@ -600,23 +565,27 @@ static void pio_write(io_t *io, pio_t *p, uint32_t o, uint32_t value) {
         p->words[FLAGS] |= value & 0xff;
     } else {
         // Program, synchronisers, pins from GPIO0 on, interrupts.
-        io->unknown = !((o >= 4 * CODE && o < FIRST) || o == 0x38 || (o == 0x168 && value == 0) || (o >= 0x170 && o < 0x184 && o != 0x178));
+        io->unknown |= !((o >= 4 * CODE && o < FIRST) || o == 0x38 || (o == 0x168 && value == 0) || (o >= 0x170 && o < 0x184 && o != 0x178));
         p->words[o / 4] = value & 0xffff;
     }
 }
 
-// block: 0 DMA, 1 to 3 PIO. io->unknown tells of a register, or a value, that is not modelled.
-uint32_t mica_io_read(io_t *io, uint32_t block, uint32_t o) {
-    io->unknown = 0;
-    return block == 0 ? dma_read(io, o) : pio_read(io, &io->pios[block - 1], o);
+static int has(uint32_t address) {
+    return address - PIO_AT < PIOS << 20 || address >> 12 == DMA_AT >> 12;
 }
 
-void mica_io_write(io_t *io, uint32_t block, uint32_t o, uint32_t value) {
-    io->unknown = 0;
-    if (block == 0) {
+// A register of DMA or PIO. io->unknown tells of one, or of a value, that is not modelled.
+uint32_t mica_io_read(io_t *io, uint32_t address) {
+    uint32_t o = address & 0xffc;
+    return address < PIO_AT ? dma_read(io, o) : pio_read(io, &io->pios[(address - PIO_AT) >> 20], o);
+}
+
+void mica_io_write(io_t *io, uint32_t address, uint32_t value) {
+    uint32_t o = address & 0xffc;
+    if (address < PIO_AT) {
         dma_write(io, o, value);
     } else {
-        pio_write(io, &io->pios[block - 1], o, value);
+        pio_write(io, &io->pios[(address - PIO_AT) >> 20], o, value);
     }
     io->changes++;
     io->busy = 1; // the next step tells
@@ -629,10 +598,8 @@ static uint32_t bus_read(io_t *io, uint32_t address, uint32_t size) {
         memcpy(&value, io->ram + (address - RAM), size);
     } else if (address - FLASH <= io->flash_bytes - size) {
         memcpy(&value, io->flash + (address - FLASH), size);
-    } else if (address - PIO_AT < PIOS << 20) {
-        value = pio_read(io, &io->pios[(address - PIO_AT) >> 20], address & 0x1fc) >> 8 * (address & 3);
     } else {
-        value = io->read(address, size);
+        value = has(address) ? mica_io_read(io, address) >> 8 * (address & 3) : io->read(address, size);
     }
     return bits(value, 0, 8 * size);
 }
@@ -640,11 +607,8 @@ static uint32_t bus_read(io_t *io, uint32_t address, uint32_t size) {
 static void bus_write(io_t *io, uint32_t address, uint32_t size, uint32_t value) {
     if (address - RAM <= io->ram_bytes - size) {
         memcpy(io->ram + (address - RAM), &value, size);
-    } else if (address - PIO_AT < PIOS << 20) { // a narrow write is repeated over the bus
-        uint32_t word = value * (size == 1 ? 0x01010101u : size == 2 ? 0x00010001u : 1u);
-        pio_write(io, &io->pios[(address - PIO_AT) >> 20], address & 0x1fc, word);
-    } else if (address >> 11 == DMA_AT >> 11) {
-        dma_write(io, address & 0x7fc, value);
+    } else if (has(address)) { // a narrow write is repeated over the bus
+        mica_io_write(io, address, value * (size == 1 ? 0x01010101u : size == 2 ? 0x00010001u : 1u));
     } else {
         io->write(address, size, value);
     }

@@ -41,20 +41,20 @@ class _Io(ctypes.Structure):
 
 
 class Part(Block):
-    """Registers that are pio.c's. number: 0 of DMA, 1 to 3 of PIO."""
+    """Registers that are pio.c's."""
 
-    def __init__(self, name: str, io: "Io", number: int) -> None:
+    def __init__(self, name: str, io: "Io", base: int) -> None:
         super().__init__(name)
-        self.io, self.number = io, number
+        self.io, self.base = io, base
 
     def read(self, o: int) -> int | None:
         self.io.step()
-        value = int(self.io.call("read", self.number, o))
+        value = int(self.io.call("read", self.base + o))
         return value if self.known() else None
 
     def write(self, o: int, value: int) -> bool:
         self.io.step()
-        self.io.call("write", self.number, o, ctypes.c_uint32(value))
+        self.io.call("write", self.base + o, ctypes.c_uint32(value))
         known = self.known()
         self.io.serve()
         return known
@@ -87,8 +87,8 @@ class Io:
         self.pins.changed, chip.sio.changed = self.functions_changed, self.pins_changed
         self.by_hand = 0  # pins that are SIO's
         chip.sio.pads = self.pads
-        parts = {DMA: Part("DMA", self, 0), **{PIO0 + 0x100000 * k: Part(f"PIO{k}", self, 1 + k) for k in range(3)}}
-        self.blocks: dict[int, Block] = {0x40028000: self.pins, **parts}
+        parts = {DMA: "DMA", **{PIO0 + 0x100000 * k: f"PIO{k}" for k in range(3)}}
+        self.blocks: dict[int, Block] = {0x40028000: self.pins, **{base: Part(name, self, base) for base, name in parts.items()}}
 
     def call(self, name: str, *arguments: Any) -> Any:
         return getattr(self.library, f"mica_io_{name}")(ctypes.c_void_p(self._at), *arguments)
