@@ -146,6 +146,8 @@ class Timer(Block):
 
     def read(self, o: int) -> int | None:
         now = self.micros
+        if o == self.RAW_LOW or o == self.RAW_HIGH:  # most of what is read here
+            return now & 0xFFFFFFFF if o == self.RAW_LOW else now >> 32
         if o == 0x0C:
             self.high = now >> 32
         ready = (self.rung | self.get(self.INTF)) & self.get(self.INTE)
@@ -154,8 +156,6 @@ class Timer(Block):
             0x08: self.high,
             0x0C: now & 0xFFFFFFFF,
             self.ARMED: armed,
-            self.RAW_HIGH: now >> 32,
-            self.RAW_LOW: now & 0xFFFFFFFF,
             self.INTR: self.rung,
             self.INTS: ready,
         }
@@ -288,32 +288,6 @@ class Trng(Block):
         return super().write(o, value) or o == 0x108
 
 
-class Idle(Block):
-    """Of what MicroPython switches off at each start: it keeps what is written, and stops the board where it is set to work.
-
-    `works`: for an offset, the bits that do so. `always`: registers that read the same, as of a block without work.
-    """
-
-    def __init__(self, name: str, end: int, works: dict[int, int], always: dict[int, int] | None = None) -> None:
-        super().__init__(name, range(0, end, 4))
-        self.works, self.always = works, always or {}
-
-    def read(self, o: int) -> int | None:
-        return self.always[o] if o in self.always else super().read(o)
-
-    def write(self, o: int, value: int) -> bool:
-        return super().write(o, value) and not value & self.works.get(o, 0)
-
-
-def idle_blocks() -> dict[int, Block]:
-    """PWM and UART do no work here."""
-    pwm = {0x14 * n: 1 for n in range(12)} | {0xF0: 0xFFF}
-    return {
-        0x400A8000: Idle("PWM", 0x110, pwm),
-        **{0x40070000 + 0x8000 * n: Idle(f"UART{n}", 0x4C, {0x30: 1}, {0x18: 0x90}) for n in range(2)},
-    }
-
-
 class Pins(Block):
     """Functions of pins; interrupts of them are not modelled: one that is enabled stops the board."""
 
@@ -348,5 +322,7 @@ def plain_blocks() -> dict[int, Block]:
         0x400E8000: Fixed("ROSC", every(0x18), always={0x18: 0x80001000, 0x1C: 1}),
         0x400F0000: Trng(),
         0x40108000: Ticks(),
-        **idle_blocks(),
+        # Counters do not count, and a pin of PWM has no level; what goes out at a UART is lost, and nothing comes in.
+        0x400A8000: Block("PWM", every(0x110)),
+        **{0x40070000 + 0x8000 * n: Fixed(f"UART{n}", every(0x4C), always={0: 0, 0x18: 0x90}) for n in range(2)},
     }

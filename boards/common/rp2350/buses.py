@@ -24,10 +24,10 @@ class Device(Protocol):
 class I2c(Block):
     """A controller. `device` answers where `wired()`; an address that nobody answers aborts the transfer."""
 
-    DATA, STAT, MASK, RAW, CLEAR, ENABLE, STATUS, TX_LEVEL, RX_LEVEL, SOURCE = 0x10, 0x2C, 0x30, 0x34, 0x40, 0x6C, 0x70, 0x74, 0x78, 0x80
+    DATA, STAT, MASK, RAW, ENABLE, STATUS, TX_LEVEL, RX_LEVEL, SOURCE = 0x10, 0x2C, 0x30, 0x34, 0x6C, 0x70, 0x74, 0x78, 0x80
     RX_FULL, TX_EMPTY, ABORTED, STOPPED = 1 << 2, 1 << 4, 1 << 6, 1 << 9
-    CLEARS = (0x40, 0x44, 0x48, 0x4C, 0x50, 0x54, 0x58, 0x5C, 0x60, 0x64, 0x68)  # reading one clears; the first clears all
-    CLEARED = (~0, 1, 2, 8, 32, 64, 128, 256, 512, 1024, 2048)
+    # Bits that reading a register clears; the first clears all.
+    CLEARS = dict(zip(range(0x40, 0x6C, 4), (0xFFF, 1, 2, 8, 32, 64, 128, 256, 512, 1024, 2048), strict=True))
     READS, STOPS, RESTARTS = 1 << 8, 1 << 9, 1 << 10
 
     def __init__(self, name: str, chip: "Chip", irq: int) -> None:
@@ -46,26 +46,21 @@ class I2c(Block):
         return self.happened | (self.RX_FULL if len(self.got) > self.get(0x38) else 0) | (0 if self.queue else self.TX_EMPTY)
 
     def read(self, o: int) -> int | None:
-        if o in self.CLEARS:
-            self.clock.poll(self.alarm)
-            bits = self.CLEARED[self.CLEARS.index(o)]
-            was, self.happened = self.happened & bits, self.happened & ~bits
-            self.source = 0 if bits & self.ABORTED else self.source
-            return 1 if was else 0
         if o == self.DATA:
             return self.got.pop(0) if self.got else 0
         self.clock.poll(self.alarm)
-        status = 0x6 | (8 if self.got else 0) | (0x21 if self.queue else 0)
-        found = {
-            self.STAT: self.raw() & self.get(self.MASK),
-            self.RAW: self.raw(),
-            self.STATUS: status,
-            self.TX_LEVEL: len(self.queue),
-            self.RX_LEVEL: len(self.got),
-            self.SOURCE: self.source,
-            0x9C: self.get(self.ENABLE) & 1,
-        }
-        return found[o] if o in found else super().read(o)
+        if o in self.CLEARS:
+            bits = self.CLEARS[o]
+            was, self.happened = self.happened & bits, self.happened & ~bits
+            self.source = 0 if bits & self.ABORTED else self.source
+            return 1 if was else 0
+        if o in (self.RAW, self.STAT):
+            return self.raw() & (self.get(self.MASK) if o == self.STAT else ~0)
+        if o in (self.TX_LEVEL, self.RX_LEVEL):
+            return len(self.queue if o == self.TX_LEVEL else self.got)
+        if o == self.STATUS:
+            return 0x6 | (8 if self.got else 0) | (0x21 if self.queue else 0)
+        return self.source if o == self.SOURCE else super().read(0x6C if o == 0x9C else o)
 
     def write(self, o: int, value: int) -> bool:
         known = super().write(o, value)

@@ -377,12 +377,11 @@ static uint32_t raw_of(const pio_t *p) {
 
 // Makes the transfers that are asked for, then sees which interrupts there are.
 void mica_io_serve(io_t *io) {
-    int most = 1 << 20;
     if (io->serves) { // a block in Python asks while it is served
         return;
     }
     io->serves = 1;
-    for (uint32_t k = 0; k < CHANNELS; k++) {
+    for (uint32_t k = 0, most = 1 << 20; k < CHANNELS; k++) {
         while (io->left[k] && io->words[16 * k + CTRL] & 1 && ready(io, bits(io->words[16 * k + CTRL], 17, 6)) && most-- > 0) {
             transfer(io, k);
             k = io->left[k] ? k : 0; // it may have started another
