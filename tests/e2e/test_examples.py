@@ -20,8 +20,8 @@ FILES = sorted(HERE.glob("*.py"))
 MOST_LINES = 30  # besides those that say what it prints
 BOARDS = "# boards: "
 PRINTS = "#: "
-# Examples of a Pico run on a Pico 2, too: those that read a sensor on each run, the others with scripts/test --all.
-ON_PICO2 = {"vibration_adc", "wake_word", "learn_gestures"}
+# Examples of a Pico run on a Pico 2, too: two that read a sensor on each run, the others with scripts/test --all.
+ON_PICO2 = {"vibration_adc", "wake_word"}
 I2S = (Path(__file__).parent / "i2s_stand_in.py").read_text()
 CAMERA = (Path(__file__).parent / "camera_stand_in.py").read_text()
 

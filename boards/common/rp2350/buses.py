@@ -13,7 +13,7 @@ NOBODY = 0xFF  # what is read where nothing drives the wire
 
 
 class Device(Protocol):
-    """What is at a bus; of I2C it is chosen by an address, of SPI by a register."""
+    """A device at a bus: an address chooses it at I2C, a pin at SPI."""
 
     def select(self, address: int) -> bool: ...
     def point(self, register: int) -> None: ...

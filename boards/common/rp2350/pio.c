@@ -1,71 +1,9 @@
-// PIO and DMA of the virtual Pico 2, and the microphone at its pins. State machines step while they are enabled, in the order of
-// time, which is in 1/256 of a cycle: the unit of their dividers. Registers and instructions: RP2350 datasheet, 11 and 12.6.
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
+// PIO of the virtual Pico 2: machines step while they are enabled, in the order of time. (RP2350 datasheet, 11.)
+#include "io.h"
 
-enum { PIOS = 3, MACHINES = 4, CHANNELS = 16, WORDS = 0x1000 / 4, CODE = 0x48 / 4, FIRST = 0xc8, EACH = 0x18 };
-enum { CLKDIV, EXECCTRL, SHIFTCTRL, ADDR, INSTR, PINCTRL };                                 // of a machine
-enum { FDEBUG = 0x08 / 4, FLAGS = 0x30 / 4, OUT = 0x3c / 4, DIRECTION = 0x40 / 4, INTE = 0x170 / 4, INTF }; // of a block
-enum { RXSTALL = 0, RXUNDER = 8, TXOVER = 16, TXSTALL = 24 };                               // bits of FDEBUG
-enum { READ_ADDR, WRITE_ADDR, TRANS_COUNT, CTRL };                                          // of a channel of DMA
-enum { PINS, TO_X, TO_Y, NOWHERE, DIRECTIONS, TO_PC, TO_ISR, EXECUTE, TO_OSR };             // of OUT and SET; MOV has its own
-enum { ENDED = 1, OTHER_RATE = 2 };                                                         // what a source has to say
-static const uint32_t RAM = 0x20000000, FLASH = 0x10000000, DMA_AT = 0x50000000, PIO_AT = 0x50200000;
-
-typedef struct {
-    uint32_t words[8], size, at, n;
-} fifo_t;
-
-typedef struct {
-    uint32_t *registers, k; // in its block's; its number
-    uint32_t pc, x, y, isr, osr, in_bits, out_bits;
-    uint32_t enabled, jumped, has_exec, exec, waits; // waits: for the flag that it has set
-    uint32_t stalled, seen;                          // stalled: since io_t.changes was `seen`
-    fifo_t rx, tx;
-    int64_t due;
-} machine_t;
-
-typedef struct {
-    uint32_t words[WORDS]; // registers that keep what is written
-    machine_t machines[MACHINES];
-} pio_t;
-
-// What sounds at a pin of data: at an edge of its clock it gives that pin a level. pio.py has the beginning, too.
-typedef struct {
-    uint32_t kind, clock, select, data; // kind: of EDGES; masks of pins
-    uint32_t rate, count, news, got;    // news: what is to be said; got: the rate at which it is read
-    const int16_t *samples;
-    uint32_t at, word, right, next, told, pause; // pause: nanoseconds without a clock, after which the recording begins again
-    int64_t rose, begun;
-} source_t;
-
-typedef struct {
-    uint8_t *ram;
-    const uint8_t *flash;
-    uint32_t (*read)(uint32_t address, uint32_t size);
-    void (*write)(uint32_t address, uint32_t size, uint32_t value);
-    uint64_t asked; // requests of other blocks, a bit each
-    double second;  // in our unit of time
-    int64_t now;
-    uint32_t ram_bytes, flash_bytes;
-    uint32_t outside, sio_out, sio_drives; // levels from outside, and by SIO
-    uint32_t functions[PIOS];              // pins that are each block's
-    uint32_t lines;                        // interrupts, a bit each
-    uint32_t busy;                         // a machine has something to do
-    uint32_t changes;                      // of FIFOs, flags and pins
-    uint32_t unknown;                      // what was read or written last is not modelled
-    uint32_t pads;
-    source_t source;
-    // Of this file alone, from here on:
-    uint32_t words[WORDS], raw, serves; // of DMA
-    uint32_t left[CHANNELS];    // transfers; 0: the channel is at rest
-    pio_t pios[PIOS];
-} io_t;
-
-static uint32_t bits(uint32_t word, uint32_t at, uint32_t n) {
-    return word >> at & (n < 32 ? (1u << n) - 1 : ~0u);
-}
+enum { CLKDIV, EXECCTRL, SHIFTCTRL, ADDR, INSTR, PINCTRL }; // of a machine
+enum { RXSTALL = 0, RXUNDER = 8, TXOVER = 16, TXSTALL = 24 }; // bits of FDEBUG
+enum { PINS, TO_X, TO_Y, NOWHERE, DIRECTIONS, TO_PC, TO_ISR, EXECUTE, TO_OSR }; // of OUT and SET; MOV has its own
 
 static uint32_t threshold(const machine_t *m, uint32_t at) {
     uint32_t n = bits(m->registers[SHIFTCTRL], at, 5);
@@ -90,43 +28,6 @@ static int pull(io_t *io, fifo_t *f, uint32_t *word) {
     io->changes++;
     return 1;
 }
-
-// --- sound
-
-static uint32_t next_sample(const io_t *io, source_t *s) {
-    double took = (double)(io->now - s->begun) * s->rate / io->second; // in samples
-    uint32_t news = 0;
-    if (s->begun != 0 && (took < 0.99 || took > 1.01)) {
-        news = OTHER_RATE;
-        s->got = (uint32_t)(s->rate / took + 0.5);
-    } else if (s->at >= s->count) {
-        news = ENDED;
-    }
-    s->begun = io->now;
-    s->news |= news & ~s->told;
-    s->told |= news;
-    return news ? 0 : (uint32_t)(uint16_t)s->samples[s->at++] << 16;
-}
-
-// An INMP441: the next sample is the left word of an I2S frame, 24 bits of 32; the right word is another's.
-static int i2s_edge(const io_t *io, source_t *s, int rises) {
-    if (rises) {
-        if ((double)(io->now - s->rose) > s->pause / 1e9 * io->second) {
-            s->at = s->right = s->told = 0;
-            s->begun = 0;
-        }
-        s->rose = io->now;
-        s->next = (io->pads & s->select) != 0;
-    } else if (s->next == s->right) {
-        s->word <<= 1;
-    } else {
-        s->right = s->next;
-        s->word = s->right ? 0 : next_sample(io, s);
-    }
-    return (int)(s->word >> 31);
-}
-
-static int (*const EDGES[])(const io_t *io, source_t *s, int rises) = { NULL, i2s_edge };
 
 // --- pins
 
@@ -325,78 +226,12 @@ static void step(io_t *io, pio_t *p, machine_t *m) {
     }
 }
 
-// --- DMA
-
-static uint32_t bus_read(io_t *io, uint32_t address, uint32_t size);
-static void bus_write(io_t *io, uint32_t address, uint32_t size, uint32_t value);
-
-static int ready(const io_t *io, uint32_t asks) {
-    const machine_t *m = &io->pios[asks >> 3 < PIOS ? asks >> 3 : 0].machines[asks & 3];
-    return asks < 8 * PIOS ? (asks & 4 ? m->rx.n != 0 : m->tx.n < m->tx.size) : asks == 63 || io->asked >> asks & 1;
-}
-
-static void start(io_t *io, uint32_t k) {
-    if (io->words[16 * k + CTRL] & 1 && !io->left[k]) {
-        io->left[k] = bits(io->words[16 * k + TRANS_COUNT], 0, 28);
-    }
-}
-
-static void advance(uint32_t *address, uint32_t size, uint32_t ring) {
-    uint32_t mask = ring ? (1u << ring) - 1 : ~0u;
-    *address = (*address & ~mask) | ((*address + size) & mask);
-}
-
-static void transfer(io_t *io, uint32_t k) {
-    uint32_t *c = &io->words[16 * k], size = 1u << bits(c[CTRL], 2, 2), ring = bits(c[CTRL], 8, 4), of_write = c[CTRL] >> 12 & 1;
-    uint32_t value = bus_read(io, c[READ_ADDR], size), mode = c[TRANS_COUNT] >> 28, chain = bits(c[CTRL], 13, 4);
-    if (c[CTRL] >> 24 & 1) {
-        value = __builtin_bswap32(value) >> (32 - 8 * size);
-    }
-    bus_write(io, c[WRITE_ADDR], size, value);
-    if (c[CTRL] >> 4 & 1) {
-        advance(&c[READ_ADDR], size, of_write ? 0 : ring);
-    }
-    if (c[CTRL] >> 6 & 1) {
-        advance(&c[WRITE_ADDR], size, of_write ? ring : 0);
-    }
-    if (mode != 15 && --io->left[k] == 0) { // 15: without an end
-        io->raw |= c[CTRL] >> 23 & 1 ? 0 : 1u << k;
-        if (mode == 1 || chain != k) { // 1: starts itself again
-            start(io, mode == 1 ? k : chain);
-        }
-    }
-}
-
-static uint32_t raw_of(const pio_t *p) {
+uint32_t pio_raw(const pio_t *p) {
     uint32_t raw = p->words[FLAGS] << 8;
     for (int k = 0; k < MACHINES; k++) {
         raw |= (p->machines[k].rx.n != 0) << k | (p->machines[k].tx.n < p->machines[k].tx.size) << (4 + k);
     }
     return raw;
-}
-
-// Makes the transfers that are asked for, then sees which interrupts there are.
-void mica_io_serve(io_t *io) {
-    if (io->serves) { // a block in Python asks while it is served
-        return;
-    }
-    io->serves = 1;
-    for (uint32_t k = 0, most = 1 << 20; k < CHANNELS; k++) {
-        while (io->left[k] && io->words[16 * k + CTRL] & 1 && ready(io, bits(io->words[16 * k + CTRL], 17, 6)) && most-- > 0) {
-            transfer(io, k);
-            k = io->left[k] ? k : 0; // it may have started another
-        }
-    }
-    io->serves = io->lines = 0;
-    for (uint32_t n = 0; n < 4; n++) {
-        uint32_t at = 0x404 / 4 + 4 * n;
-        io->lines |= (uint32_t)(((io->raw & io->words[at]) | io->words[at + 1]) != 0) << (10 + n);
-    }
-    for (uint32_t k = 0; k < 2 * PIOS; k++) {
-        const pio_t *p = &io->pios[k / 2];
-        uint32_t at = INTE + 3 * (k & 1);
-        io->lines |= (uint32_t)(((raw_of(p) & p->words[at]) | p->words[at + 1]) != 0) << (15 + k);
-    }
 }
 
 // Steps machines until a time; with `ends`, only until an interrupt comes or goes. Returns whether one did.
@@ -440,53 +275,7 @@ int mica_io_step(io_t *io, int64_t until, int ends) {
 
 // --- registers
 
-// In which order a channel's four stand, in each of its aliases; the last one starts it.
-static const uint8_t ORDER[4][4] = {
-    { READ_ADDR, WRITE_ADDR, TRANS_COUNT, CTRL },
-    { CTRL, READ_ADDR, WRITE_ADDR, TRANS_COUNT },
-    { CTRL, TRANS_COUNT, READ_ADDR, WRITE_ADDR },
-    { CTRL, WRITE_ADDR, TRANS_COUNT, READ_ADDR },
-};
-
-static uint32_t dma_read(io_t *io, uint32_t o) {
-    uint32_t k = o >> 6, which = ORDER[o >> 4 & 3][o >> 2 & 3];
-    if (k < CHANNELS) {
-        return which == TRANS_COUNT ? io->left[k] : io->words[16 * k + which] | (which == CTRL && io->left[k] ? 1u << 26 : 0);
-    }
-    if (o < 0x440 && o != 0x410 && o != 0x420 && o != 0x430) {
-        uint32_t enabled = o & ~0xfu, kind = o & 0xf; // INTR or nothing, then INTE, INTF, INTS
-        return kind == 0 ? io->raw : kind != 12 ? io->words[o / 4] : (io->raw & io->words[enabled / 4 + 1]) | io->words[enabled / 4 + 2];
-    }
-    io->unknown |= o != 0x464 && o != 0x468;
-    return o == 0x468 ? CHANNELS : 0; // a channel has ended as soon as it is aborted
-}
-
-static void dma_write(io_t *io, uint32_t o, uint32_t value) {
-    uint32_t k = o >> 6, which = ORDER[o >> 4 & 3][o >> 2 & 3], asks = bits(value, 17, 6);
-    if (k < CHANNELS) {
-        // Neither a sum of what goes by, nor addresses that fall, nor timers, nor requests of blocks that make none.
-        io->unknown |= which == CTRL && value & 1 && (value & 0x020000a0 || !(asks < 28 || asks == 48 || asks == 63));
-        io->words[16 * k + which] = which == CTRL ? value & 0x01ffffff : value;
-        if ((o & 12) == 12 && value != 0) {
-            start(io, k);
-        }
-    } else if (o == 0x400 || (o < 0x440 && (o & 12) == 12)) {
-        io->raw &= ~value;
-    } else if (o < 0x440 && o & 12) {
-        io->words[o / 4] = value & 0xffff;
-    } else {
-        io->unknown |= o != 0x450 && o != 0x464;
-        for (k = 0; k < CHANNELS; k++) {
-            if (value >> k & 1 && o == 0x450) {
-                start(io, k);
-            } else if (value >> k & 1 && o == 0x464) {
-                io->left[k] = 0;
-            }
-        }
-    }
-}
-
-static uint32_t pio_read(io_t *io, pio_t *p, uint32_t o) {
+uint32_t pio_read(io_t *io, pio_t *p, uint32_t o) {
     uint32_t word = 0, k = o >> 2 & 3;
     if (o >= 0x20 && o < 0x30) {
         if (!pull(io, &p->machines[k].rx, &word)) {
@@ -506,7 +295,7 @@ static uint32_t pio_read(io_t *io, pio_t *p, uint32_t o) {
         word |= o == 0x04 ? four << k : (tx->n | rx->n << 4) << 8 * k;
     }
     if (o == 0x16c || o == 0x178 || o == 0x184) { // INTR, INTS
-        return o == 0x16c ? raw_of(p) : (raw_of(p) & p->words[o / 4 - 2]) | p->words[o / 4 - 1];
+        return o == 0x16c ? pio_raw(p) : (pio_raw(p) & p->words[o / 4 - 2]) | p->words[o / 4 - 1];
     }
     io->unknown |= o >= 0x188 || (o >= 0x128 && o < 0x168);
     return o == 0x04 || o == 0x0c ? word : o == 0x44 ? 0x10200404 : p->words[o / 4];
@@ -549,7 +338,7 @@ static void control(io_t *io, pio_t *p, uint32_t value) {
     }
 }
 
-static void pio_write(io_t *io, pio_t *p, uint32_t o, uint32_t value) {
+void pio_write(io_t *io, pio_t *p, uint32_t o, uint32_t value) {
     if (o >= 0x10 && o < 0x20) {
         if (!push(io, &p->machines[o >> 2 & 3].tx, value)) {
             p->words[FDEBUG] |= 1u << (TXOVER + (o >> 2 & 3));
@@ -569,50 +358,6 @@ static void pio_write(io_t *io, pio_t *p, uint32_t o, uint32_t value) {
     }
 }
 
-static int has(uint32_t address) {
-    return address - PIO_AT < PIOS << 20 || address >> 12 == DMA_AT >> 12;
-}
-
-// A register of DMA or PIO. io->unknown tells of one, or of a value, that is not modelled.
-uint32_t mica_io_read(io_t *io, uint32_t address) {
-    uint32_t o = address & 0xffc;
-    return address < PIO_AT ? dma_read(io, o) : pio_read(io, &io->pios[(address - PIO_AT) >> 20], o);
-}
-
-void mica_io_write(io_t *io, uint32_t address, uint32_t value) {
-    uint32_t o = address & 0xffc;
-    if (address < PIO_AT) {
-        dma_write(io, o, value);
-    } else {
-        pio_write(io, &io->pios[(address - PIO_AT) >> 20], o, value);
-    }
-    io->changes++;
-    io->busy = 1; // the next step tells
-    mica_io_pins(io);
-}
-
-static uint32_t bus_read(io_t *io, uint32_t address, uint32_t size) {
-    uint32_t value = 0;
-    if (address - RAM <= io->ram_bytes - size) {
-        memcpy(&value, io->ram + (address - RAM), size);
-    } else if (address - FLASH <= io->flash_bytes - size) {
-        memcpy(&value, io->flash + (address - FLASH), size);
-    } else {
-        value = has(address) ? mica_io_read(io, address) >> 8 * (address & 3) : io->read(address, size);
-    }
-    return bits(value, 0, 8 * size);
-}
-
-static void bus_write(io_t *io, uint32_t address, uint32_t size, uint32_t value) {
-    if (address - RAM <= io->ram_bytes - size) {
-        memcpy(io->ram + (address - RAM), &value, size);
-    } else if (has(address)) { // a narrow write is repeated over the bus
-        mica_io_write(io, address, value * (size == 1 ? 0x01010101u : size == 2 ? 0x00010001u : 1u));
-    } else {
-        io->write(address, size, value);
-    }
-}
-
 // As after power-on; the memory is zero. Without `io`, only how much it needs.
 size_t mica_io_begin(io_t *io) {
     for (uint32_t k = 0; io != NULL && k < PIOS * MACHINES; k++) {
@@ -627,7 +372,7 @@ size_t mica_io_begin(io_t *io) {
         join(m, 0);
     }
     for (uint32_t k = 0; io != NULL && k < CHANNELS; k++) {
-        io->words[16 * k + CTRL] = k << 13;
+        io->words[16 * k + 3] = k << 13; // CTRL: it chains to itself
     }
     return sizeof(io_t);
 }

@@ -1,4 +1,4 @@
-"""pio.c as Python sees it: PIO, DMA and the microphone at their pins. Blocks in Python give DMA their requests by `asks`."""
+"""Python's side of pio.c, dma.c and sound.c: PIO, DMA and the microphone at their pins. Blocks in Python give DMA their requests by `asks`."""
 
 import ctypes
 import math
@@ -96,7 +96,7 @@ class Io:
     # --- time
 
     def at_work(self) -> tuple[int, int, int]:
-        """What Processor.run() needs: it steps machines while one is at work."""
+        """Return the argument of Processor.run() that has machines step while one is at work."""
         return self._at, int(self.clock.skipped * UNIT), SLICE if self.native.busy else 0
 
     def now(self, ahead: float = 0.0) -> int:

@@ -1,4 +1,4 @@
-"""What is wired to the virtual Pico 2: the description of rp2040/sensors.mjs, its recordings, and the facts of ../sensors.json."""
+"""Sensors of the virtual Pico 2, by the description of rp2040/sensors.mjs, with the facts of ../sensors.json."""
 
 import json
 import math
