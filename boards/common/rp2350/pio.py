@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 UNIT = 256  # of our time in a cycle
 SLICE = 2000  # cycles between two looks at machines that are at work
-AHEAD = 1_000_000  # nanoseconds that they may be ahead while both cores sleep
+AHEAD = 10_000_000  # nanoseconds that they may be ahead while both cores sleep
 DMA, PIO0 = 0x50000000, 0x50200000
 SPI, I2C, SIO, PIO = 1, 3, 5, 6  # functions of a pin; PIO1 and PIO2 follow
 SOURCES = {"i2s": 1}  # pio.c's kinds
