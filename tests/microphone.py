@@ -1,4 +1,4 @@
-"""firmware/examples/wake_word.py on the virtual Pico, with a recording at its microphone; each sample must arrive."""
+"""firmware/examples/wake_word.py on a virtual Pico, with a recording at its microphone; each sample must arrive."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from targets import PICO
 from tones import write_wav
 
 from mica.link.sensors import Sensors
@@ -71,12 +72,13 @@ def hear(
     seconds: float,
     source: str = DMA,
     slice_ms: int = 10,
+    target: str = PICO,
 ) -> Heard:
     """Run so many seconds of the board's time. Raises AssertionError if a sample does not arrive unchanged."""
     with tempfile.TemporaryDirectory() as folder:
         wav = write_wav(Path(folder) / "sound.wav", sound)
         wired = Sensors({"i2s": sensor_files.i2s(str(wav))})
-    with open_board("RPI_PICO@emu", rom_files={packed.name: packed.read_bytes()}, sensors=wired) as board:
+    with open_board(target, rom_files={packed.name: packed.read_bytes()}, sensors=wired) as board:
         program = example(packed.name, label, threshold, mean, round(1000 * seconds), source, slice_ms)
         *lines, end = board.exec(WATCHED + program + TELL, timeout=60 + 30 * seconds).decode().splitlines()
     _, used, crc, n = end.split()

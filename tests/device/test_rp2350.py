@@ -54,9 +54,14 @@ def test_exceptions_nest_by_priority(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("code", "said"),
     [
-        ("REG(0x40080000) = 1;", "core 0: writes 0x1 to register 0x0 of SPI0 (0x40080000), which is not modelled"),
-        ("(void)REG(0x400a0004);", "core 0: reads register 0x4 of ADC (0x400a0004), which is not modelled"),
-        ("REG(0x50200000) = 1;", "core 0: writes 0x1 to register 0x0 of PIO0 (0x50200000), which is not modelled"),
+        ("REG(0x400c0000) = 1;", "core 0: writes 0x1 to register 0x0 of HSTX_CTRL (0x400c0000), which is not modelled"),
+        ("REG(0x40080014) = 1;", "core 0: writes 0x1 to register 0x14 of SPI0 (0x40080014), which is not modelled"),
+        ("(void)REG(0x400a0018);", "core 0: reads register 0x18 of ADC (0x400a0018), which is not modelled"),
+        ("REG(0x50200000) = 1 << 24;", "writes 0x1000000 to register 0x0 of PIO0 (0x50200000), which is not modelled"),
+        (
+            "REG(0x50000010) = 59 << 17 | 1;",
+            "writes 0x760001 to register 0x10 of DMA (0x50000010), which is not modelled",
+        ),
         ("REG(0x10000000) = 1;", "core 0: fault: access to 0x10000000"),
         ("REG(0xe000ed94) = 1;", "core 0: the memory protection unit (0xe000ed94) is not modelled"),
         ("REG(0xe0040000) = 1;", "core 0: the core's register 0xe0040000 is not modelled"),

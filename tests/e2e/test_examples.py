@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from helpers import DEMO, ROOT
+from targets import ALL, PICO, PICO2
 
 from mica.link.board import BoardError, Link
 from mica.link.sensors import Sensors
@@ -19,13 +20,16 @@ FILES = sorted(HERE.glob("*.py"))
 MOST_LINES = 30  # besides those that say what it prints
 BOARDS = "# boards: "
 PRINTS = "#: "
+# Examples of a Pico run on a Pico 2, too: two that read a sensor on each run, the others with scripts/test --all.
+ON_PICO2 = {"vibration_adc", "wake_word"}
 I2S = (Path(__file__).parent / "i2s_stand_in.py").read_text()
 CAMERA = (Path(__file__).parent / "camera_stand_in.py").read_text()
 
 
 def boards_of(file: Path) -> list[str]:
     lines = file.read_text().splitlines()
-    return lines[1][len(BOARDS) :].split() if len(lines) > 1 and lines[1].startswith(BOARDS) else []
+    named = lines[1][len(BOARDS) :].split() if len(lines) > 1 and lines[1].startswith(BOARDS) else []
+    return [*named, PICO2] if PICO in named and (ALL or file.stem in ON_PICO2) else named
 
 
 def expected(file: Path) -> list[str]:
@@ -49,7 +53,7 @@ def board_with(
     gesture_features: Path,
     learning: Path,
 ) -> Iterator[Callable[[str], Link]]:
-    """Boards by name, each started once, with some models on it and an empty heap; UNIX with stand-ins, the virtual Pico with sensors."""
+    """Boards by name, each started once, with some models on it and an empty heap; UNIX with stand-ins, the virtual Picos with sensors."""
     packed = {"digits.mica": digits, "digits_rows.mica": digits_rows, "digits_fed.mica": digits_fed}
     packed["command.mica"] = DEMO / "command.mica"
     models = {name: path.read_bytes() for name, path in packed.items()}
@@ -61,11 +65,11 @@ def board_with(
     open_ones: dict[str, Link] = {}
 
     def get(name: str) -> Link:
-        files = {**models, **(of_stand_ins if name == "UNIX" else of_sensors if name == "RPI_PICO@emu" else {})}
+        files = {**models, **(of_stand_ins if name == "UNIX" else of_sensors if name in (PICO, PICO2) else {})}
         if name not in open_ones:
             recordings = {"i2s": learning / "i2s.wav", "adc": learning / "adc.wav", "imu": learning / "imu.npz"}
             wired = Sensors({bus: sensor_files.READERS[bus](str(file)) for bus, file in recordings.items()})
-            open_ones[name] = open_board(name, rom_files=files, sensors=wired if name == "RPI_PICO@emu" else None)
+            open_ones[name] = open_board(name, rom_files=files, sensors=wired if name in (PICO, PICO2) else None)
         board = open_ones[name]
         board.soft_reset()
         if not board.rom_files:
@@ -92,7 +96,7 @@ def test_form(file: Path) -> None:
     ("name", "file"),
     [
         pytest.param(b, f, id=f"{f.stem}-{b}")
-        for b in ("UNIX", "MPS2_AN385", "RPI_PICO@emu")
+        for b in ("UNIX", "MPS2_AN385", PICO, PICO2)
         for f in FILES
         if b in boards_of(f)
     ],
@@ -114,7 +118,7 @@ def test_example(name: str, file: Path, board_with: Callable[[str], Link]) -> No
 
 def test_every_example_runs() -> None:
     """No example names only boards that this file does not start."""
-    known = {"UNIX", "MPS2_AN385", "RPI_PICO@emu"}
+    known = {"UNIX", "MPS2_AN385", PICO, PICO2}
     assert FILES
     for file in FILES:
         assert set(boards_of(file)) <= known, f"{file.name}: {boards_of(file)}"

@@ -1,11 +1,13 @@
-"""tflite-micro's micro_speech on the virtual Pico: from recordings to words, and its preprocessor frame by frame."""
+"""tflite-micro's micro_speech on the virtual Picos: from recordings to words, and its preprocessor frame by frame."""
 
 from __future__ import annotations
 
 import zlib
 
 import numpy as np
+import pytest
 from helpers import reference_model
+from targets import PICO, PICO2
 
 from mica.compile import PlacedFrontEnd, compile_file
 from mica.data.sounds import read
@@ -14,7 +16,7 @@ from mica.run.board import BoardRunner
 from mica.run.host import HostRunner
 from mica.sound import front_ends
 
-TARGET = "RPI_PICO@emu"
+TARGETS = pytest.mark.parametrize("target", [PICO, PICO2])
 PRESET = "pcan:micro-speech"
 LABELS = ("silence", "unknown", "yes", "no")
 FRAMES = 12
@@ -25,11 +27,12 @@ def recording(word: str, samples: int) -> np.ndarray:
     return read(reference_model("tflite") / f"{word}_1000ms.wav", 16000)[None, :samples]
 
 
-def test_yes_no_and_silence() -> None:
+@TARGETS
+def test_yes_no_and_silence(target: str) -> None:
     path, front_end = reference_model("tflite") / "micro_speech_int8.tflite", front_ends.parse(PRESET).front_end(49)
     (name,) = import_model(path).inputs
     data = compile_file(path, front_end=PlacedFrontEnd(name, front_end, PRESET)).data
-    with HostRunner(data) as host, BoardRunner(data, TARGET) as pico:
+    with HostRunner(data) as host, BoardRunner(data, target) as pico:
         for word in ("yes", "no", "silence"):
             x = [recording(word, front_end.samples)]
             (answer,), (expected,) = pico.run([x])[0], host.run([x])[0]
@@ -37,10 +40,11 @@ def test_yes_no_and_silence() -> None:
             np.testing.assert_array_equal(answer, expected)
 
 
-def test_the_preprocessor() -> None:
+@TARGETS
+def test_the_preprocessor(target: str) -> None:
     """The noise lives on the board from frame to frame."""
     x = recording("yes", 16000)
-    with BoardRunner(compile_file(reference_model("tflite") / "audio_preprocessor_int8.tflite").data, TARGET) as pico:
+    with BoardRunner(compile_file(reference_model("tflite") / "audio_preprocessor_int8.tflite").data, target) as pico:
         rows = []
         for at in range(0, FRAMES * 320, 320):
             pico.begin([x[:, at : at + 480]])

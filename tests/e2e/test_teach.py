@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from helpers import DEMO
+from targets import PICO, PICO2
 
 from mica.cli.main import main
 from mica.format.codec import decode
@@ -140,11 +141,14 @@ def test_features_alone(typed: Type, folder: Path) -> None:
     assert judged["auc"] == 1 and judged["taken"] == 0
 
 
-def test_a_board_takes_up_the_head(typed: Type, folder: Path, firmware: Callable[[str], BuildResult]) -> None:
-    firmware("RPI_PICO")
+@pytest.mark.parametrize("target", [PICO, PICO2])
+def test_a_board_takes_up_the_head(
+    target: str, typed: Type, folder: Path, firmware: Callable[[str], BuildResult]
+) -> None:
+    firmware(target.removesuffix("@emu"))
     typed("teach e.mica few.npz --shots 2 -o p.learnt")
     state = (folder / "p.learnt").read_bytes()
-    with open_board("RPI_PICO@emu", rom_files={"e.mica": (folder / "e.mica").read_bytes()}) as board:
+    with open_board(target, rom_files={"e.mica": (folder / "e.mica").read_bytes()}) as board:
         store_head(board, state, "/learnt")
         found = board.exec("import mica\nh = mica.Learner(mica.Model('/rom/e.mica'))\nprint(h.labels, h.state().hex())")
     labels, taken = found.decode().strip().rsplit(" ", 1)

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+from targets import PICO, PICO2
+
 import mica.demo
 from mica.link.targets import open_board
 
@@ -42,8 +45,9 @@ asyncio.run(main())
 """
 
 
-def test_another_task_is_served() -> None:
-    with open_board("RPI_PICO@emu", rom_files={"model.mica": COMMAND.read_bytes()}) as board:
+@pytest.mark.parametrize("target", [PICO, PICO2])
+def test_another_task_is_served(target: str) -> None:
+    with open_board(target, rom_files={"model.mica": COMMAND.read_bytes()}) as board:
         call, served = board.exec(PROGRAM).decode().splitlines()
     assert call == "light office on"
     times, longest = (int(word) for word in served.split())

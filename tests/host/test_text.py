@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import onnxruntime
 import pytest
+from targets import PICO, PICO2
 
 from mica.cli.main import main
 from mica.errors import MicaError
@@ -201,7 +202,7 @@ def test_texts_that_are_none(tmp_path: Path, arrays: dict[str, list[int]], text:
 # ---- boards
 
 
-@pytest.mark.parametrize("target", ["UNIX", "MPS2_AN385", "RPI_PICO@emu"])
+@pytest.mark.parametrize("target", ["UNIX", "MPS2_AN385", PICO, PICO2])
 def test_the_same_text_on_boards(command: HostRunner, target: str) -> None:
     """Greedy and drawn by a seed, piece by piece."""
     wishes = [Wish("could you dim the cellar lamp to sixty-nine\n", 12), Wish("please", 24, 1.5, 50, (), 12345)]

@@ -1,9 +1,11 @@
 // An analogue pin with the voltage of a recording: its sample that is nearest, whenever the board converts. The recording begins with the
 // first conversion, and begins again after a pause.
 
+import { FACTS, says } from './facts.mjs';
+
 const FIRST = 26; // the pin of channel 0
 const MIDDLE = 1 << 15;
-const PAUSE = 200e6; // nanoseconds without a conversion
+const PAUSE = FACTS.pause.adc; // nanoseconds without a conversion
 
 export class AnalogPin {
   // sensor: {name, rate, pin}; samples: Int16Array, around the middle of the range; tell(line): for the user.
@@ -26,7 +28,7 @@ export class AnalogPin {
       }
       if (!told) {
         told = true;
-        tell(`pin ${sensor.pin}: ${sensor.name} has ended, after ${(samples.length / sensor.rate).toFixed(2)} s: it stays in the middle`);
+        tell(says('adc ended', sensor, samples.length));
       }
       return MIDDLE >> 4;
     };

@@ -1,8 +1,10 @@
 // A microphone at three pins, as an INMP441: at each frame of its clock it sends the next sample of a recording as the left word of
 // an I2S frame, 24 bits of 32, and leaves the right word to another. The recording begins when its clock does.
 
+import { FACTS, says } from './facts.mjs';
+
 const HIGH = 1; // rp2040js's state of a pin
-const PAUSE = 10e6; // nanoseconds without a clock, after which the recording begins again
+const PAUSE = FACTS.pause.i2s; // nanoseconds without a clock, after which the recording begins again
 const CLOSE = 0.01; // how far the clock's rate may be from the recording's
 
 export class Microphone {
@@ -52,13 +54,12 @@ export class Microphone {
     const took = this.pio.nanos - this.begun;
     const first = this.begun === 0;
     this.begun = this.pio.nanos;
-    const { name, rate } = this.sensor;
-    if (!first && Math.abs((took * rate) / 1e9 - 1) > CLOSE) {
-      this.once(`the board reads ${Math.round(1e9 / took)} samples a second, and ${name} has ${rate}: it is silent`);
+    if (!first && Math.abs((took * this.sensor.rate) / 1e9 - 1) > CLOSE) {
+      this.once(says('i2s rate', this.sensor, 0, Math.round(1e9 / took)));
       return 0;
     }
     if (this.at >= this.samples.length) {
-      this.once(`${name} has ended, after ${(this.samples.length / rate).toFixed(2)} s: it is silent`);
+      this.once(says('i2s ended', this.sensor, this.samples.length));
       return 0;
     }
     return this.samples[this.at++];
@@ -67,7 +68,7 @@ export class Microphone {
   once(text) {
     if (!this.told.has(text)) {
       this.told.add(text);
-      this.tell(`microphone: ${text}`);
+      this.tell(text);
     }
   }
 }

@@ -1,37 +1,21 @@
 // A motion sensor, as an MPU6050 at an I2C bus or an MPU6500 at SPI: the registers that programs read acceleration and rotation by, and its FIFO. What
 // it measures is a recording, which begins when the sensor is woken; at its end it lies still. A byte takes the bus its time.
 
+import { FACTS, says } from './facts.mjs';
 import { Chosen } from './spi.mjs';
 import { Wires } from './wires.mjs';
 
 const I2C = 3; // function of a pin
 const ROW = 6; // numbers: acceleration x y z, rotation x y z, at the ranges after power-on
-const TEMPERATURE = 0; // 36.53 degrees
+const TEMPERATURE = FACTS.imu.temperature; // 36.53 degrees
 const BITS = 9; // of a byte on the bus, its acknowledgement too
 
 const R_TX_EMPTY = 1 << 4; // of the I2C block
 
-const SMPLRT_DIV = 0x19;
-const CONFIG = 0x1a;
-const GYRO_CONFIG = 0x1b;
-const ACCEL_CONFIG = 0x1c;
-const FIFO_EN = 0x23;
-const INT_STATUS = 0x3a;
-const ACCEL_XOUT_H = 0x3b;
-const USER_CTRL = 0x6a;
-const PWR_MGMT_1 = 0x6b;
-const FIFO_COUNTH = 0x72;
-const FIFO_R_W = 0x74;
-const WHO_AM_I = 0x75;
-
-const SLEEP = 0x40;
-const DEVICE_RESET = 0x80;
-const USE_FIFO = 0x40;
-const FIFO_RESET = 0x04;
-const OVERFLOW = 0x10;
-
-const MPU6050 = { known: 0x68, fifo: 1024 }; // what WHO_AM_I has, and bytes
-const MPU6500 = { known: 0x70, fifo: 512 };
+const { SMPLRT_DIV, CONFIG, GYRO_CONFIG, ACCEL_CONFIG, FIFO_EN, INT_STATUS } = FACTS.imu.registers;
+const { ACCEL_XOUT_H, USER_CTRL, PWR_MGMT_1, FIFO_COUNTH, FIFO_R_W, WHO_AM_I } = FACTS.imu.registers;
+const { SLEEP, DEVICE_RESET, USE_FIFO, FIFO_RESET, OVERFLOW } = FACTS.imu.bits;
+const { i2c: MPU6050, spi: MPU6500 } = FACTS.imu.kinds; // what WHO_AM_I has, and the FIFO's bytes
 
 export class MotionSensor {
   // sensor: {name, rate, sda, scl, addr} or {name, rate, sck, mosi, miso, cs}; samples: Int16Array, rows of six; tell(line): for the user.
@@ -181,7 +165,7 @@ export class MotionSensor {
       at = rows - 1;
       if (!this.told) {
         this.told = true;
-        this.tell(`motion sensor: ${sensor.name} has ended, after ${(rows / sensor.rate).toFixed(2)} s: it lies still`);
+        this.tell(says('imu ended', sensor, rows));
       }
     }
     const row = samples.slice(at * ROW, (at + 1) * ROW);
@@ -204,8 +188,7 @@ export class MotionSensor {
     while (this.taken < due) {
       this.taken++;
       const all = bytesOf(this.row(this.counted + this.taken * this.period));
-      const parts = [[0x08, 0, 6], [0x80, 6, 8], [0x40, 8, 10], [0x20, 10, 12], [0x10, 12, 14]];
-      for (const [bit, from, to] of parts) {
+      for (const [bit, from, to] of FACTS.imu.parts) {
         if (desired & bit) {
           this.fifo.push(...all.slice(from, to));
         }

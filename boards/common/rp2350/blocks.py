@@ -69,7 +69,7 @@ class Resets(Block):
 class Clocks(Block):
     """clk_sys sets the pace of the cores; a source is selected at once."""
 
-    SYS_CTRL, SYS_DIV = 0x3C, 0x40
+    SYS_CTRL, SYS_DIV, PERI_CTRL = 0x3C, 0x40, 0x48
     SELECTED = (0x08, 0x14, 0x20, 0x2C, 0x38, 0x44, 0x50, 0x5C, 0x68, 0x74)
 
     def __init__(self, plls: "tuple[Pll, Pll]", set_frequency: Callable[[float], None]) -> None:
@@ -97,7 +97,13 @@ class Clocks(Block):
         if control & 1 and control >> 5 & 7 < 2:
             hertz = self.plls[control >> 5 & 7].hertz
         divider = (self.get(self.SYS_DIV) or 1 << 32) / (1 << 16)
-        self.set_frequency(max(hertz, 1_000_000) / divider)
+        self.hertz = max(hertz, 1_000_000) / divider
+        self.set_frequency(self.hertz)
+
+    def peripheral_nanos(self) -> float:
+        """Of a cycle of clk_peri, from clk_sys or a PLL; its divider is not modelled."""
+        source = self.get(self.PERI_CTRL) >> 5 & 7
+        return 1e9 / (self.plls[source - 1].hertz if 1 <= source <= 2 else self.hertz)
 
 
 class Pll(Block):
@@ -140,6 +146,8 @@ class Timer(Block):
 
     def read(self, o: int) -> int | None:
         now = self.micros
+        if o == self.RAW_LOW or o == self.RAW_HIGH:  # most of what is read here
+            return now & 0xFFFFFFFF if o == self.RAW_LOW else now >> 32
         if o == 0x0C:
             self.high = now >> 32
         ready = (self.rung | self.get(self.INTF)) & self.get(self.INTE)
@@ -148,8 +156,6 @@ class Timer(Block):
             0x08: self.high,
             0x0C: now & 0xFFFFFFFF,
             self.ARMED: armed,
-            self.RAW_HIGH: now >> 32,
-            self.RAW_LOW: now & 0xFFFFFFFF,
             self.INTR: self.rung,
             self.INTS: ready,
         }
@@ -282,45 +288,20 @@ class Trng(Block):
         return super().write(o, value) or o == 0x108
 
 
-class Idle(Block):
-    """Of what MicroPython switches off at each start: it keeps what is written, and stops the board where it is set to work.
-
-    `works`: for an offset, the bits that do so. `always`: registers that read the same, as of a block without work.
-    """
-
-    def __init__(self, name: str, end: int, works: dict[int, int], always: dict[int, int] | None = None) -> None:
-        super().__init__(name, range(0, end, 4))
-        self.works, self.always = works, always or {}
-
-    def read(self, o: int) -> int | None:
-        return self.always[o] if o in self.always else super().read(o)
-
-    def write(self, o: int, value: int) -> bool:
-        return super().write(o, value) and not value & self.works.get(o, 0)
-
-
-def idle_blocks() -> dict[int, Block]:
-    """PWM, PIO, DMA and UART do no work here."""
-    pwm = {0x14 * n: 1 for n in range(12)} | {0xF0: 0xFFF}
-    # A channel of DMA starts by a write to the last register of its control's four orders, while it is enabled.
-    dma = {0x40 * n + at: 1 for n in range(16) for at in (0x0C, 0x10, 0x20, 0x30)} | {0x450: 0xFFFF}
-    pio = {0: 0xF}
-    return {
-        0x400A8000: Idle("PWM", 0x110, pwm),
-        0x50000000: Idle("DMA", 0x480, dma, {0x464: 0}),
-        **{0x40070000 + 0x8000 * n: Idle(f"UART{n}", 0x4C, {0x30: 1}, {0x18: 0x90}) for n in range(2)},
-        **{0x50200000 + 0x100000 * n: Idle(f"PIO{n}", 0x190, pio, {4: 0x0F000F00}) for n in range(3)},
-    }
-
-
 class Pins(Block):
     """Functions of pins; interrupts of them are not modelled: one that is enabled stops the board."""
 
     def __init__(self) -> None:
         super().__init__("IO_BANK0", (*range(0, 0x180, 4), *range(0x230, 0x320, 4)), {8 * n + 4: 31 for n in range(48)})
+        self.changed: Callable[[], None] = lambda: None
+
+    def function(self, pin: int) -> int:
+        return self.get(8 * pin + 4) & 31
 
     def write(self, o: int, value: int) -> bool:
-        return super().write(o, value) and not (o >= 0x248 and value)
+        known = super().write(o, value) and not (o >= 0x248 and value)
+        self.changed()
+        return known
 
 
 def plain_blocks() -> dict[int, Block]:
@@ -330,7 +311,6 @@ def plain_blocks() -> dict[int, Block]:
         0x40000000: Fixed("SYSINFO", always={0: 0x20004927, 4: 1, 8: 2, 0x14: 0x6D696361}),
         0x40008000: Block("SYSCFG", every(0x18)),
         0x40020000: Resets(),
-        0x40028000: Pins(),
         0x40030000: Fixed("IO_QSPI", every(0x40), always={0x18: 0x200}),  # chip select is high
         0x40038000: Block("PADS_BANK0", every(0xCC), {4 * n: 0x116 for n in range(1, 49)}),
         0x40040000: Block("PADS_QSPI", every(0x1C)),
@@ -342,5 +322,7 @@ def plain_blocks() -> dict[int, Block]:
         0x400E8000: Fixed("ROSC", every(0x18), always={0x18: 0x80001000, 0x1C: 1}),
         0x400F0000: Trng(),
         0x40108000: Ticks(),
-        **idle_blocks(),
+        # Counters do not count, and a pin of PWM has no level; what goes out at a UART is lost, and nothing comes in.
+        0x400A8000: Block("PWM", every(0x110)),
+        **{0x40070000 + 0x8000 * n: Fixed(f"UART{n}", every(0x4C), always={0: 0, 0x18: 0x90}) for n in range(2)},
     }

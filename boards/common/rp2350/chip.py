@@ -14,9 +14,12 @@ from typing import NoReturn
 import numpy as np
 import rom
 from blocks import Block, Clocks, Pll, Powman, Timer, Watchdog, plain_blocks
+from buses import buses
 from clock import Clock
 from core import Core, R, Stopped, arm
 from native import Memory, Native
+from pio import Io
+from sensors import Sensors
 from sio import Sio
 from usb import BUFFER_CONTROL, BUFFER_CONTROL_END, WRITTEN_TO_CLEAR, Usb
 
@@ -90,10 +93,13 @@ class BootRam(Block):
 
 
 class Chip:
-    """`flash` is the file's content, `received` gets what the board says over USB."""
+    """`flash` is the file's content, `received` gets what the board says over USB; `sensors` are connected to each new chip."""
 
-    def __init__(self, library: str, flash: mmap.mmap, received: Callable[[bytes], None]) -> None:
+    def __init__(
+        self, library: str, flash: mmap.mmap, received: Callable[[bytes], None], sensors: Sensors | None = None
+    ) -> None:
         self.received = received
+        self.sensors = sensors or Sensors({}, lambda text: None)
         self.flash = flash
         self.ram = ctypes.create_string_buffer(RAM_BYTES)
         flash_memory = Memory((FLASH, FLASH_UNCACHED), (ctypes.c_char * len(flash)).from_buffer(flash), changes=False)
@@ -122,12 +128,14 @@ class Chip:
         self.cores[0] = first
         self.clock = Clock(first.state, lambda deadline: self._shorten(first, deadline))
         self.sio = Sio(self._own_line, self._rom_of_core_1_looks)
+        self.io = Io(self)
         self.usb = Usb(self.clock, functools.partial(self.line, USB_IRQ), self.received)
         plls = Pll("PLL_SYS"), Pll("PLL_USB")
+        self.clocks = Clocks(plls, self.clock.set_frequency)
         self.watchdog = Watchdog(self.clock, self.ask_for_reset, self.watchdog)
         self.blocks: dict[int, Block] = {
             **plain_blocks(),
-            0x40010000: Clocks(plls, self.clock.set_frequency),
+            0x40010000: self.clocks,
             0x40018000: PowerStates(self._force_second),
             0x40050000: plls[0],
             0x40058000: plls[1],
@@ -135,10 +143,13 @@ class Chip:
             0x400E0000: BootRam(),
             0x40100000: Powman(self.clock),
             COUNTERS: Counters(self),
+            **self.io.blocks,
+            **buses(self),
         }
         for k, base in enumerate((0x400B0000, 0x400B8000)):
             first_irq = TIMER_IRQS[k]
             self.blocks[base] = Timer(f"TIMER{k}", self.clock, lambda n, on, first_irq=first_irq: self.line(first_irq + n, on))
+        self.sensors.connect(self)
         self._map(first)
         stack, entry = struct.unpack("<II", self.flash[:8])
         if IMAGE not in self.flash[:4096]:
@@ -411,17 +422,18 @@ class Chip:
             while first.state.cycles < end and self.stopped is None and not self.reset_asked:
                 if first.state.cycles >= clock.deadline:
                     clock.ring()
+                self.io.follow()
                 second = self.cores[1] if self.second_is == RUNNING else None
                 awake = [core for core in (first, second) if core is not None and core.wakes()]
                 if not awake:
+                    self.io.look_ahead()
                     return True
                 for core in awake:
                     core.take()
                 limit = min(end, clock.deadline)
-                if awake == [first]:
-                    first.processor.run(int(limit))
-                elif len(awake) == 2:
-                    first.processor.run_both(awake[1].processor, int(limit), QUANTUM)
+                if first in awake:
+                    both = awake[1].processor if len(awake) == 2 else None
+                    first.processor.run(int(limit), both, QUANTUM, self.io.at_work())
                 else:
                     end -= self._alone(awake[0], end - first.state.cycles)
                     continue
@@ -444,11 +456,6 @@ class Chip:
 
 # Blocks that nothing here answers, by the name that the board stops with.
 NAMES = {
-    0x40080000: "SPI0",
-    0x40088000: "SPI1",
-    0x40090000: "I2C0",
-    0x40098000: "I2C1",
-    0x400A0000: "ADC",
     0x400C0000: "HSTX_CTRL",
     0x400F8000: "SHA256",
     0x40120000: "OTP",

@@ -208,12 +208,8 @@ static int ended(const core_t *c, int64_t limit) {
     return c->why != GOES_ON || c->error != 0 || c->cycles < limit || c->limit < limit;
 }
 
-void mica_run(core_t *c, int64_t limit) {
-    run(c, limit);
-}
-
-// Both in turns of `quantum` cycles, until `first` has come to `limit`, or something happens to one of them.
-void mica_run_both(core_t *first, core_t *second, int64_t limit, int64_t quantum) {
+// Both in turns of `quantum` cycles, until `first` has come to `limit`, or something happens to one of them. Returns whether it did.
+static int run_both(core_t *first, core_t *second, int64_t limit, int64_t quantum) {
     int64_t lead = second->cycles - first->cycles;
     first->why = second->why = GOES_ON;
     first->error = second->error = 0;
@@ -223,12 +219,30 @@ void mica_run_both(core_t *first, core_t *second, int64_t limit, int64_t quantum
         int64_t to = first->cycles + quantum < limit ? first->cycles + quantum : limit;
         run(first, to);
         if (ended(first, to)) {
-            return;
+            return 1;
         }
         int64_t end = first->cycles + lead;
         run(second, end);
         if (ended(second, end)) {
-            return;
+            return 1;
         }
+    }
+    return 0;
+}
+
+struct io;
+int mica_io_step(struct io *io, int64_t until, int ends); // pio.c
+
+// One core, or both (second is not NULL). Where `slice` is not 0, PIO's machines step after each so many cycles, and an interrupt of
+// theirs ends the turn; their time is `from` before the first core's first cycle.
+void mica_run(core_t *first, core_t *second, int64_t limit, int64_t quantum, struct io *io, int64_t from, int64_t slice) {
+    int ends = 0;
+    while (!ends && first->cycles < limit) {
+        int64_t end = slice && first->cycles + slice < limit ? first->cycles + slice : limit;
+        if (second == NULL) {
+            run(first, end);
+        }
+        ends = second == NULL ? ended(first, end) : run_both(first, second, end, quantum);
+        ends |= slice && mica_io_step(io, from + 256 * first->cycles, 0);
     }
 }

@@ -180,12 +180,12 @@ class Processor:
         if binding.uclib.uc_mmio_map(self.uc._uch, *where, functions[0], mine, functions[1], mine):
             raise RuntimeError(f"Unicorn refuses registers at {base:#x}")
 
-    def run(self, limit: int) -> None:
-        self.native.hooks.mica_run(ctypes.byref(self.state), ctypes.c_int64(limit))
-
-    def run_both(self, second: "Processor", limit: int, quantum: int) -> None:
-        states = (ctypes.byref(self.state), ctypes.byref(second.state))
-        self.native.hooks.mica_run_both(*states, ctypes.c_int64(limit), ctypes.c_int64(quantum))
+    def run(self, limit: int, second: "Processor | None" = None, quantum: int = 0, io: tuple[int, int, int] = (0, 0, 0)) -> None:
+        """Run this one, or both in turns of `quantum` cycles. io: of pio.c, its memory, its time at cycle 0, cycles between two looks."""
+        states = (ctypes.byref(self.state), ctypes.byref(second.state) if second else None)
+        memory, begun, each = io
+        times = (ctypes.c_int64(limit), ctypes.c_int64(quantum), ctypes.c_void_p(memory), ctypes.c_int64(begun), ctypes.c_int64(each))
+        self.native.hooks.mica_run(*states, *times)
 
     def meets(self, other: "Processor | None") -> None:
         """SEV of this one is an event of the other's, too."""

@@ -1,7 +1,8 @@
-"""Runs a virtual Pico 2: python run.py LIBRARY FLASH PORT
+"""Runs a virtual Pico 2: python run.py LIBRARY FLASH PORT [SENSORS]
 
 Its USB serial port is at 127.0.0.1:PORT (0: any that is free), for one program at a time. The lines on stdout and stdin are
-those of the RP2040's run.mjs: `port 4711` first, `idle` when the board waits for input, `reset`, or why it has ended. Asked for
+those of the RP2040's run.mjs: `port 4711` first, `idle` when the board waits for input, `reset`, or why it has ended. SENSORS is
+that of sensors.mjs. Asked for
 
     cycles        -> cycles <executed since power-on> <nanoseconds of the board's time> <CPU seconds of ours spent executing>
     blocks FILE   -> blocks <how many>; FILE gets the costs of blocks of code (numpy, chip.SPENT) between the last two times that
@@ -10,6 +11,7 @@ those of the RP2040's run.mjs: `port 4711` first, `idle` when the board waits fo
 It ends when stdin does, so nothing is left behind by whoever has started it.
 """
 
+import json
 import math
 import mmap
 import os
@@ -21,6 +23,7 @@ from typing import NoReturn
 
 import numpy as np
 from chip import Chip
+from sensors import Sensors
 
 SLICE = 300_000  # cycles between two looks at the outside world
 HELD = 64 * 1024  # bytes that wait in one direction, before the other side has to
@@ -70,11 +73,12 @@ class Port:
 
 
 class Runner:
-    def __init__(self, library: str, flash: str, port: int) -> None:
+    def __init__(self, library: str, flash: str, port: int, wired: str = "{}") -> None:
         with open(flash, "r+b") as file:
             self.flash = mmap.mmap(file.fileno(), 0)
         self.port = Port(port)
-        self.chip = Chip(library, self.flash, self.port.write)
+        sensors = Sensors(json.loads(wired), lambda text: say(f"sensor {text}"))
+        self.chip = Chip(library, self.flash, self.port.write, sensors)
         self.questions = b""
         self.debt = 0.0  # nanoseconds of sleep that were skipped so far
         self.busy = 0.0  # seconds spent executing
@@ -195,4 +199,4 @@ class Runner:
 
 
 if __name__ == "__main__":
-    Runner(sys.argv[1], sys.argv[2], int(sys.argv[3])).forever()
+    Runner(sys.argv[1], sys.argv[2], int(sys.argv[3]), *sys.argv[4:]).forever()

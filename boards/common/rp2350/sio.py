@@ -22,7 +22,8 @@ class Sio:
         self.locks = 0
         self.bells = [0, 0]
         self.out = self.enable = 0  # a bit for each pin
-        self.inputs = 0  # from outside
+        self.pads: Callable[[], int] = lambda: 0  # levels of the first 32 pins
+        self.changed: Callable[[], None] = lambda: None  # called when a program has changed pins
         self.interpolators: tuple[dict[int, int], dict[int, int]] = ({}, {})
 
     # --- the FIFO
@@ -109,8 +110,7 @@ class Sio:
     # --- pins
 
     def levels(self) -> int:
-        """Return the pins as they read: their own output, else the input from outside."""
-        return self.out & self.enable | self.inputs & ~self.enable
+        return self.out & self.enable & ~0xFFFFFFFF | self.pads()
 
     def change_pins(self, enable: bool, how: int, high: int, word: int) -> None:
         """how: 0 put a word, 1 set its bits, 2 clear them, 3 invert them; of the low pins or the high ones."""
@@ -121,6 +121,7 @@ class Sio:
             self.enable = new
         else:
             self.out = new
+        self.changed()
 
     def coprocessor(self, op: int, register: int, first: int, second: int | None) -> bool:
         """p0: op of MCR, or MCRR (second is then not None), and its CRm (the SDK's hardware/gpio_coproc.h). False: not modelled."""

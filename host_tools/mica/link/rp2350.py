@@ -1,6 +1,6 @@
 """The parts of the virtual Pico 2: PyPI's `unicorn`, which the user installs, and a small library that is compiled here once.
 
-    python run.py LIBRARY FLASH PORT <- TCP: the board's USB serial port; stdin and stdout as the RP2040's (virtual_pico.py)
+    python run.py LIBRARY FLASH PORT SENSORS <- TCP: the board's USB serial port; stdin and stdout as the RP2040's (virtual_pico.py)
 
 The emulator itself is boards/common/rp2350.
 """
@@ -47,7 +47,7 @@ def install(progress: Progress = quiet) -> Path:
     return made
 
 
-def command(library: Path, flash: str, port: int) -> list[str | Path]:
-    """Return the program that runs the board, with its arguments."""
+def command(library: Path, flash: str, port: int, wired: str) -> list[str | Path]:
+    """Return the program that runs the board, with its arguments. wired: the JSON of sensors.py."""
     script = data_dir("boards") / "common" / MACHINE / "run.py"
-    return [sys.executable, "-B", script, library, flash, str(port)]
+    return [sys.executable, "-B", script, library, flash, str(port), wired]

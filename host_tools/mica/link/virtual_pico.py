@@ -64,6 +64,7 @@ def install(progress: Progress = quiet) -> Path:
     lock = (source / "package-lock.json").read_bytes()
     modules = cache_dir() / "npm"
     files = sorted(path for path in source.iterdir() if path.suffix in (".mjs", ".c", ".ld"))
+    files.append(source.parent / "sensors.json")
     digest = hashlib.sha256(repr(_BOOTROM_FLAGS).encode() + b"".join(path.read_bytes() for path in files))
     folder = modules / f"run-{digest.hexdigest()[:8]}"
     need_program("node", "nodejs")
@@ -211,7 +212,7 @@ class VirtualPico(Emulator):
     def _command(self, made: Path, tcp: int, wired: str) -> list[str | Path]:
         """The emulator and its arguments. made: what install() has returned."""
         if self._on_rp2350:
-            return rp2350.command(made, self._flash.name, tcp)
+            return rp2350.command(made, self._flash.name, tcp, wired)
         node = need_program("node", "nodejs")
         return [node, made / "run.mjs", made / "bootrom.bin", self._flash.name, str(tcp), wired]
 

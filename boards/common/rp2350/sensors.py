@@ -1,0 +1,238 @@
+"""Sensors of the virtual Pico 2, by the description of rp2040/sensors.mjs, with the facts of ../sensors.json."""
+
+import json
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from buses import Adc, I2c, Spi
+from pio import I2C, SIO, SPI
+
+if TYPE_CHECKING:
+    from chip import Chip
+
+FACTS = json.loads((Path(__file__).parents[1] / "sensors.json").read_text(encoding="utf-8"))
+MIDDLE, FIRST_PIN = 1 << 15, 26  # of the analogue range; of channel 0
+
+
+class Sensors:
+    """say(text): what a sensor has to say to the user. Files are read once."""
+
+    def __init__(self, description: dict[str, dict[str, Any]], say: Callable[[str], None]) -> None:
+        self.say = say
+        self.wired = [(bus, sensor, np.fromfile(sensor["file"], "<i2")) for bus, sensor in description.items()]
+
+    def connect(self, chip: "Chip") -> None:
+        for bus, sensor, data in self.wired:
+            {"i2s": self.microphone, "adc": self.analogue, "imu": self.motion}[bus](chip, sensor, data)
+
+    def tell(self, what: str, sensor: dict[str, Any], n: int, got: int = 0) -> None:
+        """n: samples of the recording."""
+        self.say(FACTS["says"][what].format(**sensor, seconds=f"{n / sensor['rate']:.2f}", got=got))
+
+    def microphone(self, chip: "Chip", sensor: dict[str, Any], data: np.ndarray) -> None:
+        chip.io.say = lambda news, got: self.tell(f"i2s {news}", sensor, len(data), got)
+        pins = sensor["sck"], sensor["ws"], sensor["sd"]
+        chip.io.sound("i2s", pins, sensor["rate"], FACTS["pause"]["i2s"], np.ctypeslib.as_ctypes(data))
+
+    def analogue(self, chip: "Chip", sensor: dict[str, Any], data: np.ndarray) -> None:
+        """Its sample that is nearest, whenever the board converts. The recording begins with the first conversion, and after a pause."""
+        adc, clock = chip.blocks[0x400A0000], chip.clock
+        assert isinstance(adc, Adc)
+        begun, last, told = 0.0, -math.inf, False
+
+        def value(channel: int) -> int:
+            nonlocal begun, last, told
+            if channel != sensor["pin"] - FIRST_PIN:
+                return 0
+            now = clock.nanos
+            if now - last > FACTS["pause"]["adc"]:
+                begun, told = now, False
+            last = now
+            at = round((now - begun) * sensor["rate"] / 1e9)
+            if at < len(data):
+                return int(data[at]) + MIDDLE >> 4
+            if not told:
+                told = True
+                self.tell("adc ended", sensor, len(data))
+            return MIDDLE >> 4
+
+        adc.value = value
+
+    def motion(self, chip: "Chip", sensor: dict[str, Any], data: np.ndarray) -> None:
+        rows = data.reshape(-1, 6).astype(int)
+        device = MotionSensor(chip, sensor, rows, lambda: self.tell("imu ended", sensor, len(rows)))
+        function = chip.io.pins.function
+        if "cs" in sensor:
+            spi, wires = chip.blocks[0x40080000 + 0x8000 * (sensor["sck"] >> 3 & 1)], [sensor[w] for w in ("sck", "mosi", "miso")]
+            assert isinstance(spi, Spi)
+
+            def chosen() -> None:
+                spi.reads = spi.reads if chip.io.low(sensor["cs"]) else None
+
+            spi.device = device
+            spi.wired = lambda: all(function(p) == SPI for p in wires) and function(sensor["cs"]) == SIO and chip.io.low(sensor["cs"])
+            chip.io.watchers.append(chosen)
+            return
+        i2c, pins = chip.blocks[0x40090000 + 0x8000 * (sensor["sda"] >> 1 & 1)], (sensor["sda"], sensor["scl"])
+        assert isinstance(i2c, I2c)
+        i2c.device = device
+        i2c.wired = lambda: all(function(p) == I2C for p in pins)
+        chip.io.watchers.append(Wires(chip, *pins, device).look)
+
+
+class MotionSensor:
+    """An MPU6050 at I2C, an MPU6500 at SPI. It measures rows of a recording, which begins when it is woken; at its end it lies still."""
+
+    def __init__(self, chip: "Chip", sensor: dict[str, Any], rows: np.ndarray, ended: Callable[[], None]) -> None:
+        self.clock, self.sensor, self.rows, self.ended = chip.clock, sensor, rows, ended
+        self.r, self.bits = (type("Facts", (), FACTS["imu"][name]) for name in ("registers", "bits"))
+        self.kind = FACTS["imu"]["kinds"]["spi" if "cs" in sensor else "i2c"]
+        self.pointed = False  # False: the next byte written says where to
+        self.at = 0
+        self.reset()
+
+    def reset(self) -> None:
+        self.registers = bytearray(128)
+        self.registers[self.r.PWR_MGMT_1], self.registers[self.r.WHO_AM_I] = self.bits.SLEEP, self.kind["known"]
+        self.at = 0
+        self.fifo = bytearray()
+        self.latched = bytes(14)
+        self.begun = self.counted = self.clock.nanos
+        self.taken = 0  # samples that the FIFO was given since `counted`
+        self.told = False
+
+    def select(self, address: int) -> bool:
+        self.pointed = False
+        return address == self.sensor["addr"]
+
+    def point(self, register: int) -> None:
+        self.pointed, self.at = True, register & 0x7F
+
+    def write(self, byte: int) -> None:
+        if not self.pointed:
+            self.point(byte)
+            return
+        self.fill()
+        r, register = self.r, self.at
+        self.point(register + 1)
+        if register == r.PWR_MGMT_1:
+            if byte & self.bits.DEVICE_RESET:
+                self.reset()
+                return
+            self.begun, self.told = self.clock.nanos, False
+        if register == r.USER_CTRL:
+            if byte & self.bits.FIFO_RESET:
+                self.fifo.clear()
+                self.registers[r.INT_STATUS] = 0
+            byte &= ~7
+        if r.SMPLRT_DIV <= register <= r.FIFO_EN or register in (r.USER_CTRL, r.PWR_MGMT_1):
+            self.counted, self.taken = self.clock.nanos, 0
+        self.registers[register] = byte
+
+    def read(self) -> int:
+        self.fill()
+        r, register = self.r, self.at
+        if register == r.FIFO_R_W:
+            return self.fifo.pop(0) if self.fifo else 0xFF
+        self.at = register + 1 & 0x7F
+        if register == r.ACCEL_XOUT_H:
+            self.latched = self.row(self.clock.nanos)  # a burst belongs together
+        if register == r.INT_STATUS:
+            status, self.registers[register] = self.registers[register], 0
+            return status
+        if r.ACCEL_XOUT_H <= register < r.ACCEL_XOUT_H + 14:
+            return self.latched[register - r.ACCEL_XOUT_H]
+        if register in (r.FIFO_COUNTH, r.FIFO_COUNTH + 1):
+            return len(self.fifo) >> (8 if register == r.FIFO_COUNTH else 0) & 0xFF
+        return self.registers[register]
+
+    def period(self) -> float:
+        """Nanoseconds from one sample of the sensor's own to the next."""
+        return (1 if self.registers[self.r.CONFIG] & 7 in (0, 7) else 8) * (1 + self.registers[self.r.SMPLRT_DIV]) * 1e9 / 8000
+
+    def row(self, nanos: float) -> bytes:
+        """Acceleration, temperature, rotation at the ranges that are set, as in the registers."""
+        if self.registers[self.r.PWR_MGMT_1] & self.bits.SLEEP:
+            return bytes(14)
+        at = round((nanos - self.begun) * self.sensor["rate"] / 1e9)
+        if at >= len(self.rows):
+            at = len(self.rows) - 1
+            if not self.told:
+                self.told = True
+                self.ended()
+        shifts = [self.registers[o] >> 3 & 3 for o in (self.r.ACCEL_CONFIG, self.r.GYRO_CONFIG)]
+        moved, turned = self.rows[at, :3] >> shifts[0], self.rows[at, 3:] >> shifts[1]
+        return np.r_[moved, FACTS["imu"]["temperature"], turned].astype(">i2").tobytes()
+
+    def fill(self) -> None:
+        """Give the FIFO the samples of the time that has gone by."""
+        wanted = self.registers[self.r.FIFO_EN]
+        due = int((self.clock.nanos - self.counted) / self.period() + 1e-6)
+        asleep = self.registers[self.r.PWR_MGMT_1] & self.bits.SLEEP
+        if not self.registers[self.r.USER_CTRL] & self.bits.USE_FIFO or not wanted or asleep:
+            self.taken = due
+        for k in range(max(self.taken, due - self.kind["fifo"]), due):  # of what was written over, nothing can be read
+            row = self.row(self.counted + (k + 1) * self.period())
+            self.fifo += b"".join(row[start:end] for bit, start, end in FACTS["imu"]["parts"] if wanted & bit)
+        self.taken = due
+        if len(self.fifo) > self.kind["fifo"]:
+            del self.fifo[: -self.kind["fifo"]]
+            self.registers[self.r.INT_STATUS] |= self.bits.OVERFLOW
+
+
+class Wires:
+    """The far end of an I2C bus that a program drives by hand. Both lines are pulled up."""
+
+    def __init__(self, chip: "Chip", sda: int, scl: int, device: MotionSensor) -> None:
+        self.io, self.sda, self.scl, self.device = chip.io, sda, scl, device
+        self.data = self.clock = True
+        self.stop("idle")
+        self.io.give(sda, True)
+        self.io.give(scl, True)
+
+    def stop(self, kind: str) -> None:
+        """kind: idle; address, write: bits come in; read: they go out."""
+        self.kind = self.next = kind
+        self.bits, self.byte = -1, 0  # the clock falls once before the first bit
+        self.holds = False
+
+    def look(self) -> None:
+        data, clock = not self.io.low(self.sda), not self.io.low(self.scl)
+        if self.clock and clock and data != self.data:
+            self.stop("idle" if data else "address")
+        self.data = data
+        if clock != self.clock:
+            self.clock = clock
+            if self.kind != "idle":
+                self.rise() if clock else self.fall()
+        self.io.give(self.sda, not self.holds)
+
+    def rise(self) -> None:
+        if 0 <= self.bits < 8 and self.kind != "read":
+            self.byte = (self.byte << 1 | self.data) & 0xFF
+        elif self.bits == 8 and self.kind == "read" and self.data:
+            self.kind = "idle"  # the program wants no more
+
+    def fall(self) -> None:
+        self.bits += 1
+        if self.bits == 8:
+            self.holds = self.kind != "read" and self.take()
+        elif self.bits == 9:
+            self.bits, self.holds, self.kind = 0, False, self.next
+            self.byte = self.device.read() if self.kind == "read" else 0
+        if self.kind == "read" and self.bits < 8:
+            self.holds = not self.byte >> 7 - self.bits & 1
+
+    def take(self) -> bool:
+        """A whole byte has come; return whether it is acknowledged."""
+        if self.kind == "write":
+            self.device.write(self.byte)
+        elif self.device.select(self.byte >> 1):
+            self.next = "read" if self.byte & 1 else "write"
+        else:
+            self.kind = "idle"
+            return False
+        return True
