@@ -34,7 +34,10 @@ def test_build(firmware: Firmware, target: str) -> None:
     assert again.seconds < 2
 
 
-@pytest.mark.parametrize(("name", "chip"), [("RPI_PICO", 0xE48BFF56), ("RPI_PICO2", 0xE48BFF59)][: 1 + ALL])
+CHIPS = [("RPI_PICO", 0xE48BFF56), ("RPI_PICO2", 0xE48BFF59), ("RPI_PICO2_RISCV", 0xE48BFF5A)]
+
+
+@pytest.mark.parametrize(("name", "chip"), CHIPS if ALL else CHIPS[:1])
 def test_uf2(firmware: Firmware, name: str, chip: int) -> None:
     """The UF2 as its specification has it, for its chip, within the part of flash that is the firmware's."""
     board = load_board(name)
@@ -60,14 +63,14 @@ def test_uf2(firmware: Firmware, name: str, chip: int) -> None:
         # The second stage of the boot is at the start: its stack pointer load, and code right behind it.
         assert image[:256] != bytes(256)
     else:
-        # The boot ROM of an RP2350 looks for a block in the first 4 KB: an image to execute, Arm, secure, RP2350.
+        # The boot ROM of an RP2350 looks for a block in the first 4 KB: an image to execute; secure on Arm, or RISC-V; RP2350.
         at = image.find(struct.pack("<I", 0xFFFFDED3), 0, 4096)
         assert at >= 0 and at % 4 == 0
         kind, size, flags = struct.unpack("<BBH", image[at + 4 : at + 8])
         assert (kind, size) == (0x42, 1)
         assert flags & 0x000F == 1  # executable
-        assert flags >> 4 & 3 == 2  # secure
-        assert flags >> 8 & 7 == 0  # Arm
+        assert flags >> 4 & 3 == (0 if "RISCV" in name else 2)  # secure
+        assert flags >> 8 & 7 == ("RISCV" in name)  # Arm or RISC-V
         assert flags >> 12 & 7 == 1  # RP2350
         assert struct.pack("<I", 0xAB123579) in image[at : at + 640]  # the block's end
     # Frozen modules keep their file names; the user module its name.

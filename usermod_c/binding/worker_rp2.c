@@ -51,11 +51,24 @@ static void __not_in_flash_func(worker)(void) {
     }
 }
 
+#ifdef __riscv
+#include "hardware/riscv.h"
+#define VECTORS riscv_read_csr(mtvec)
+
+// The boot ROM starts the core without the pointer that variables are found by.
+static void __attribute__((naked)) entry(void) {
+    __asm volatile (".option push\n.option norelax\nla gp, __global_pointer$\n.option pop\nla a0, %0\njr a0" : : "i" (worker));
+}
+#else
+#define VECTORS scb_hw->vtor
+#define entry worker
+#endif
+
 // As the SDK's multicore_launch_core1_raw(), but gives up where nobody is there: on the far side of the FIFO the boot ROM
 // repeats each word of this sequence (RP2040 datasheet, 2.8.2).
 static bool launch(void) {
     const uint32_t words[] = {
-        0, 0, 1, (uintptr_t)scb_hw->vtor, (uintptr_t)(stack + sizeof(stack) / sizeof(stack[0])), (uintptr_t)worker,
+        0, 0, 1, (uintptr_t)VECTORS, (uintptr_t)(stack + sizeof(stack) / sizeof(stack[0])), (uintptr_t)entry,
     };
     for (unsigned tries = 0; tries < 4; tries++) {
         unsigned i = 0;

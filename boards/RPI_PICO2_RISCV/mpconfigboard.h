@@ -1,0 +1,1 @@
+#define MICROPY_HW_BOARD_NAME "Raspberry Pi Pico2"
