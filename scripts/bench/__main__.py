@@ -35,7 +35,7 @@ import strip_bench
 import two_core_bench
 from bare_metal import CORES, Core, Job, Result
 from reference_models import compiled_models, packed_file, whole_models
-from tables import layer_table, model_table, report, size_table
+from tables import model_table, report, size_table
 
 from mica.errors import MicaError
 from mica.reference.executor import ReferenceModel

@@ -162,26 +162,10 @@ static bool all_fast(const mica_channels_t *c, uint32_t n, uint32_t most) {
     return mults >= MICA_MULT_MIN;
 }
 
-mica_status_t mica_channels_check(const mica_channels_t *c, uint32_t n, uint32_t k, const char **what) {
-    if (!mica_aligned4(c->bias)) {
-        *what = "bias is not aligned to 4";
-        return MICA_ERR_ALIGN;
-    }
-    uint8_t flip = c->layout == MICA_LAYOUT_OFFSET_ROWS ? 0x80 : 0;
-    uint32_t row = mica_row_bytes(c->layout, k);
-    // Most rows need not be read: no weight is above 128 in magnitude, and where one look at all of them, a word at a time,
-    // finds no -128, no row has one. Other rows are read (long rows, large biases, -128 in the filling).
-    const uint32_t most = k < 1u << 17 ? 128 * k : 1u << 24;
-    const bool codes = MICA_CODED(c->layout);  // whose weights are all in the table
-    const uint8_t *all = (const uint8_t *)(codes ? c->table : c->weights);
-    const bool no_least = c->fast && !has_byte(all, codes ? MICA_CODES : (size_t)n * row, 0x80 ^ flip);
-    if (no_least && most < 1u << 22 && mica_aligned4(c->mult) && all_fast(c, n, most)) {
-        return MICA_OK;
-    }
-    mica_status_t status = mica_requant_check(c->mult, c->shift, n, what);
-    if (status != MICA_OK) {
-        return status;
-    }
+// Most rows need not be read: no weight is above 128 in magnitude, and where no_least says that one look at all of them has found no -128, no
+// row has one. Other rows are read (long rows, large biases, -128 in the filling).
+static mica_status_t check_each(const mica_channels_t *c, uint32_t n, uint32_t k, uint32_t most, uint8_t flip, bool no_least, const char **what) {
+    const uint32_t row = mica_row_bytes(c->layout, k);
     for (uint32_t o = 0; o < n; ++o) {
         uint32_t bias = c->bias[o] < 0 ? 0u - (uint32_t)c->bias[o] : (uint32_t)c->bias[o];
         uint32_t sum = most;
@@ -199,6 +183,24 @@ mica_status_t mica_channels_check(const mica_channels_t *c, uint32_t n, uint32_t
         }
     }
     return MICA_OK;
+}
+
+mica_status_t mica_channels_check(const mica_channels_t *c, uint32_t n, uint32_t k, const char **what) {
+    if (!mica_aligned4(c->bias)) {
+        *what = "bias is not aligned to 4";
+        return MICA_ERR_ALIGN;
+    }
+    const uint8_t flip = c->layout == MICA_LAYOUT_OFFSET_ROWS ? 0x80 : 0;
+    const uint32_t most = k < 1u << 17 ? 128 * k : 1u << 24;
+    const bool codes = MICA_CODED(c->layout);  // whose weights are all in the table
+    const uint8_t *all = (const uint8_t *)(codes ? c->table : c->weights);
+    const size_t bytes = codes ? MICA_CODES : (size_t)n * mica_row_bytes(c->layout, k);
+    const bool no_least = c->fast && !has_byte(all, bytes, 0x80 ^ flip);
+    if (no_least && most < 1u << 22 && mica_aligned4(c->mult) && all_fast(c, n, most)) {
+        return MICA_OK;
+    }
+    const mica_status_t status = mica_requant_check(c->mult, c->shift, n, what);
+    return status != MICA_OK ? status : check_each(c, n, k, most, flip, no_least, what);
 }
 
 uint32_t mica_scratch_min(uint32_t kernel, uint32_t out_channels, uint32_t reduction) {

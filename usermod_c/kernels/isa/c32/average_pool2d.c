@@ -56,7 +56,8 @@ void mica_average_pool2d_s8_c32(const mica_average_pool2d_s8_t *p, MICA_KERNEL_A
                     }
                 }
                 for (uint32_t i = 0; i < 4; ++i) {
-                    *y++ = mica_requant_s8(acc[i], mult, shift, zero, low, high);
+                    *y++ = shift < 1 ? mica_requant_s8(acc[i], mult, shift, zero, low, high)
+                        : mica_requant_fast(acc[i], mult, shift, zero, low, high);
                 }
             }
         }
