@@ -186,8 +186,8 @@ def proposal(r: dict[str, Any]) -> str:
     """The result of --suggest as lines for a terminal."""
     said = ",".join(f"{word}={x:g}" for word, x in r["suggested"].items())
     lines = [f"--threshold {said}", report(r).splitlines()[0]]
-    hours = r["seconds"] / 3600
-    if (most := suggest.possible(r["false_alarms"], hours)) is not None:
+    if not r["false_alarms"] and (hours := r["seconds"] / 3600):
+        most = suggest.AT_95 / hours
         lines.append(f"no false alarm in {hours:.2f} h still leaves up to {most:.1f} an hour possible, at 95 %")
     return "\n".join([*lines, "these recordings chose the thresholds: try them on others with mica eval"])
 

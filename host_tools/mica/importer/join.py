@@ -25,9 +25,9 @@ def join(first: Graph, second: Graph, names: tuple[str, str]) -> Graph:
             f"{names[0]} has the outputs {', '.join(given)}, and {names[1]} takes {', '.join(taken)}", todo=_TODO
         )
     for name in [name for name in second.values if name in first.values]:
-        new = next(
-            n for k in range(len(first.values) + 1) if (n := f"{name}.{k + 2}") not in {*first.values, *second.values}
-        )
+        new = name
+        while new in first.values or new in second.values:
+            new += ".2"
         second.rename_value(name, new)
         second.states = [(new if a == name else a, new if b == name else b) for a, b in second.states]
         taken = [new if t == name else t for t in taken]

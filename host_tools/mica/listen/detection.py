@@ -109,12 +109,12 @@ class Detector:
         s = self.settings
         self._past = [*self._past, np.asarray(output, np.float64).reshape(-1)][-s.mean :]
         means = np.mean(self._past, axis=0)
-        if self._said is not None and means[self._said] < self.least[self._said]:
-            self._said = None
         enough = self.chosen & (means >= self.least)
-        best = int(np.argmax(np.where(enough, means, -np.inf)))
-        if len(self._past) < s.mean or not enough[best]:
+        if self._said is not None and not enough[self._said]:
+            self._said = None
+        if len(self._past) < s.mean or not enough.any():
             return None
+        best = int(np.argmax(np.where(enough, means, -np.inf)))
         if best == self._said or ms - self._last < s.dead_ms:
             return None
         self._said, self._last = best, ms

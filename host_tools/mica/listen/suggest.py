@@ -5,7 +5,7 @@ from typing import Any
 
 MOST_AN_HOUR = 1.0  # false alarms that a proposal accepts
 LEVELS = (*(round(0.05 * k, 2) for k in range(2, 20)), 0.97, 0.99)  # thresholds that are tried
-_AT_95 = 3.0  # false alarms of which none is seen in one recording of twenty
+AT_95 = 3.0  # false alarms of which none is seen in one recording of twenty
 
 
 def thresholds(rows: Sequence[Mapping[str, Any]], words: Sequence[str], hours: float) -> dict[str, float]:
@@ -22,8 +22,3 @@ def thresholds(rows: Sequence[Mapping[str, Any]], words: Sequence[str], hours: f
         best = [row["threshold"] for row, count in zip(rows, counts, strict=True) if count == min(counts)]
         found[word] = best[len(best) // 2]
     return found
-
-
-def possible(false_alarms: int, hours: float) -> float | None:
-    """False alarms an hour that are possible at 95 % where recordings had none; None where they had some, or are empty."""
-    return _AT_95 / hours if not false_alarms and hours else None
