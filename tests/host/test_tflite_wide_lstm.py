@@ -140,8 +140,9 @@ def test_what_stays_int8(layer: Layer, tmp_path: Path) -> None:
     compiled = packed(layer, tmp_path, said.append)
     text = "int16 tensors become int8, the same range in steps 256 times larger: {}; see the quality line"
     assert said in ([text.format("'x', 'layer'")], [text.format("'layer', 'x'")])
-    assert {s.kernel for s in compiled.model.steps} <= {"recurrent_s8", "lut_s8"}
-    assert {t.dtype for t in compiled.model.tensors} == {"int8"}
+    steps, carried = compiled.model.steps, ("hidden", "cell")  # states keep 16 bits where the layer is one of int8
+    assert {s.kernel for s in steps if not s.name.endswith((".take", ".keep"))} <= {"recurrent_s8", "lut_s8"}
+    assert {t.dtype for t in compiled.model.tensors if not any(word in t.name for word in carried)} == {"int8"}
 
 
 def test_as_many_steps_as_there_may_be(tmp_path: Path) -> None:
