@@ -99,7 +99,7 @@ class Memory:
         return self.data[at : at + size]
 
     def spent(self, kind: np.dtype) -> np.ndarray:
-        """What each block has cost since the last call, where it has run."""
+        """Return the costs since the last call of each block that has run."""
         at = np.flatnonzero(self.blocks["instructions"])
         found = np.zeros(len(at), kind)
         found["address"] = self.bases[0] + 2 * at

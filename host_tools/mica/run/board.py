@@ -16,10 +16,10 @@ from mica.link import answers, rp2350
 from mica.link.answers import Answer, ask, number, one_of
 from mica.link.board import ANSWER_BYTES, SILENCE, BoardError, Exchange, Say
 from mica.link.diagnosis import check_board
+from mica.link.functions import Function, Symbols
 from mica.link.qemu import INSTRUCTIONS_A_SECOND
 from mica.link.targets import open_board
 from mica.link.virtual_pico import BLOCKS_ON_BOARD, CYCLES_ON_BOARD, INSTRUCTIONS_ON_BOARD, VirtualPico
-from mica.run.functions import Function, Symbols
 from mica.run.placed import Placed, out_of_memory_of, place
 from mica.run.runner import Inputs, Runner, Times
 

@@ -13,7 +13,7 @@ from mica.errors import MicaError
 from mica.format import codec, output_groups
 from mica.format.codec import ModelFile
 from mica.format.values import quantise_input
-from mica.run.functions import Function
+from mica.link.functions import Function
 
 Inputs = Sequence[np.ndarray]  # int8 (int32 of row numbers), one array a model input
 
