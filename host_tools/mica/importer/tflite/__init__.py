@@ -102,6 +102,7 @@ def _written(path: Path, model: Model) -> Net:
     except ValueError as e:
         raise Unsupported.because(f"{path}: cannot be packed", [str(e)]) from None
     net = Net(model, front_end_found)
+    net.write = write
     reasons: list[str] = []
     try:
         net.add_inputs()

@@ -10,8 +10,10 @@ Tensor i of the file stands for the ONNX value `x(i)`:
 This is the form that ONNX's quantised models have, so every pass behind the importer serves both.
 """
 
+from __future__ import annotations
+
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -95,6 +97,7 @@ class Net:
         self.variables: dict[str, Variable] = {}
         self.wide = False  # whether the operator that is being written has kernels of int16, and int16 alone to read
         self.opset = OPSET
+        self.write: Callable[[Net, Operator], str] | None = None  # one operator of a graph inside of this one
         self.label = "input"  # of the operator that is being written
         self.labels: dict[int, str] = {}
 

@@ -70,6 +70,7 @@ def _loop(net: Net, op: Op, condition: Model, body: Model) -> None:
 def _inside(net: Net, model: Model, inputs: Sequence[str]) -> Net:
     """A graph of the loop: its own nodes, the network's names and constants."""
     inner = Net(model)
+    inner.write = net.write
     inner.names, inner.label, inner.constants = net.names, net.label, net.constants
     inner.opset, inner.computed.constants = net.opset, net.constants
     inner.real.update(zip(model.inputs, inputs, strict=True))
@@ -86,10 +87,9 @@ def _asked(net: Net, condition: Model, state: Sequence[str]) -> str:
 
 
 def _write(net: Net, operators: Sequence) -> None:
-    from mica.importer.tflite.operators import write  # it knows this file
-
+    assert net.write is not None
     for op in operators:
-        if problem := write(net, op):
+        if problem := net.write(net, op):
             raise ValueError(f"in its graph, {problem}")
 
 
