@@ -107,7 +107,7 @@ class _Cut:
         return {name: rng.uniform(-1, 1, a.shape).astype(np.float32) for name, a in self.zeros.items()}
 
     def result(self, cell: Cell, name: str) -> str:
-        """What a state or a row is behind a run: "hidden", "cell", or ""."""
+        """The kind of a state or a row behind a run: "hidden", "cell", or ""."""
         found = self(self.random())
         for kind, before in (("hidden", cell.hidden), ("cell", cell.cell)):
             if before and np.array_equal(found[self.behind[before]].reshape(-1), found[name].reshape(-1)):
@@ -173,7 +173,7 @@ class _Probe:
         return array.reshape(self.batch, -1)[:, gate.place * n : (gate.place + 1) * n].astype(np.float64)
 
     def result(self, gate: _Gate) -> np.ndarray:
-        """What its function returned in the random run."""
+        """The result of its function in the random run."""
         return self.part(self.random[self.cut.functions[gate.function].output[0]], gate)
 
     def argument(self, gate: _Gate, found: Arrays | None = None) -> np.ndarray:

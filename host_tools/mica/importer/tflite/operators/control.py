@@ -119,7 +119,7 @@ def _row(net: Net, op: Op, body: Model, k: int) -> int | None:
     makers = {o: each for each in body.operators for o in each.outputs}
 
     def begins(i: int) -> int:
-        """What the first of some numbers is computed from, by operators that do not change it."""
+        """Source of the first of some numbers, through operators that do not change it."""
         while (each := makers.get(i)) is not None and each.kind in ("RESHAPE", "CONCATENATION", "PACK"):
             i = each.inputs[0]
         return i
