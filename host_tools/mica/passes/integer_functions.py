@@ -31,10 +31,13 @@ MOST = 1 << 20  # elements that a place chooses from, where a chain computes wit
 
 @dataclass(frozen=True)
 class _Function:
-    """A value that is `table[b]` for each number b of `base`, in that order; plain: it is b."""
+    """A value that is `table[b]` for each number b of `base`, in that order; plain: it is b. ours: other passes cannot take it: it
+    follows from a token, or integer arithmetic makes it of a place.
+    """
 
     base: str
     table: Array
+    ours: bool
 
     @property
     def plain(self) -> bool:
@@ -43,7 +46,7 @@ class _Function:
 
 def run(g: Graph) -> Graph:
     refusals = Refusals()
-    known = {x: _Function(x, np.arange(n)) for x, n in _bases(g).items() if 1 < n <= MAX_DIM}
+    known = {x: _Function(x, np.arange(n), x in g.inputs) for x, n in _bases(g).items() if 1 < n <= MAX_DIM}
     repeated: dict[str, str] = {}  # a value that repeats another along its last axes
     for node in list(g.nodes):
         found = _extended(g, known, node)
@@ -112,7 +115,8 @@ def _extended(g: Graph, known: Mapping[str, _Function], node: Node) -> _Function
     if node.op == "Cast":
         operands.append(np.zeros((), y.dtype))
     table = BY_NUMBER[node.op](*operands)
-    return _Function(sources[0].base, np.broadcast_to(table, sources[0].table.shape))
+    ours = node.op in COMPUTED or any(s.ours for s in sources)
+    return _Function(sources[0].base, np.broadcast_to(table, sources[0].table.shape), ours)
 
 
 def _repeats(g: Graph, node: Node) -> bool:
@@ -130,10 +134,10 @@ def _read(g: Graph, known: Mapping[str, _Function], repeated: Mapping[str, str],
     """A node that is no such function itself reads some: as indices, or as real numbers."""
     if node.op == "Gather" and node.inputs[1] in known:
         f = known[node.inputs[1]]
-        if g.is_const(node.inputs[0]):
-            _gather_constant(g, node, f)
-        else:
+        if not g.is_const(node.inputs[0]):
             _gather_rows(g, node, f, int(node.attrs.get("axis", 0)))
+        elif f.ours:
+            _gather_constant(g, node, f)
         return
     if node.op == "GatherElements" and not g.is_const(node.inputs[0]):
         at = repeated.get(node.inputs[1], node.inputs[1])
@@ -145,7 +149,7 @@ def _read(g: Graph, known: Mapping[str, _Function], repeated: Mapping[str, str],
     if node.op == "Concat" and {n.op for n in g.consumers().get(node.outputs[0], [])} == {"GatherND"}:
         return  # which sees it
     for i in dict.fromkeys(node.inputs):
-        if i in known and not known[i].plain:  # other passes know what becomes of a token or place as it is
+        if i in known and known[i].ours and not known[i].plain:
             y = _looked_up(g, node, known[i], i)
             node.inputs = [y if x == i else x for x in node.inputs]
 
