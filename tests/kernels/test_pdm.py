@@ -1,0 +1,78 @@
+"""The filter behind a PDM microphone: the engine's C equals the oracle, and both keep what a microphone hears."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from pdm_streams import Filter, sent
+
+from mica.reference import pdm
+
+ROOT = Path(__file__).resolve().parents[2]
+RATE = 16000
+
+
+@pytest.mark.parametrize("ratio", pdm.RATIOS)
+def test_equal(ratio: int) -> None:
+    """Bits of every density, all ones, all zeros, and of a microphone; in pieces of all lengths about a chunk."""
+    rng = np.random.default_rng(ratio)
+    n = 330
+    noise = (rng.random(n * ratio) < np.repeat(rng.random(n), ratio)).astype(np.uint8)
+    for bits in (noise, np.ones_like(noise), np.zeros_like(noise), np.tile([0, 1], n * ratio // 2).astype(np.uint8)):
+        packed = np.packbits(bits, bitorder="little")
+        for gain in (1, pdm.MOST_GAIN):
+            of = Filter(ratio, gain)
+            pieces = np.split(packed, np.cumsum([0, 1, 2, 31, 32, 33, 63, 64, 65]) * ratio // 8)
+            found = np.concatenate([of.samples(piece) for piece in pieces])
+            np.testing.assert_array_equal(found, pdm.filtered(bits, ratio, gain))
+
+
+def test_refused() -> None:
+    for words in ((0, 1), (63, 1), (32, 1), (512, 1), (-64, 1), (64, 0), (64, 65), (64, -1)):
+        with pytest.raises(ValueError):
+            Filter(*words)
+
+
+def test_taps() -> None:
+    source = (ROOT / "usermod_c" / "kernels" / "pdm.c").read_text()
+    (found,) = re.findall(r"taps\[\] = \{([^}]*)\}", source)
+    assert [int(v) for v in found.split(",")] == pdm.TAPS.tolist()
+    assert 2 * pdm.TAPS[:-1].sum() + pdm.TAPS[-1] == 1 << 14
+
+
+def _spectrum(x: np.ndarray) -> np.ndarray:
+    """Powers of the last 8,000 samples, in steps of 2 Hz."""
+    return np.abs(np.fft.rfft(x[-8000:].astype(np.float64))) ** 2
+
+
+@pytest.mark.parametrize(("ratio", "least"), [(64, 54), (128, 66)])
+def test_noise(ratio: int, least: float) -> None:
+    """Twelve tones at the level of speech, -26 dB of full scale: each arrives with its level, and little beside them."""
+    tones = np.array([126, 248, 500, 802, 1000, 1498, 2002, 2600, 3302, 4100, 5200, 5900])
+    rng = np.random.default_rng(1)
+    fine = 4  # samples of the sound for each of ours: a straight line between them is the sound itself
+    t = np.arange(10000 * fine) / (RATE * fine)
+    sound = np.sin(2 * np.pi * tones[:, None] * t + rng.random((12, 1)) * 6).sum(0)
+    sound *= 32768 * 10 ** (-26 / 20) / np.sqrt(6)
+    x = Filter(ratio).samples(sent(sound, ratio // fine, RATE * fine))
+    power = _spectrum(x)
+    levels = 10 * np.log10(power[tones // 2] / power[tones // 2].mean())
+    assert np.abs(levels).max() < 0.2, levels
+    of_one = 10 * np.log10(power[tones // 2].mean() / (_spectrum(sound[::fine])[tones // 2].mean()))
+    noise = np.delete(power, tones // 2)[50:3500].sum()  # 100 to 7000 Hz
+    db = 10 * np.log10(power[tones // 2].sum() / noise)
+    print(f"{db:.1f} dB, level {of_one:.2f} dB")
+    assert db >= least and abs(of_one) < 0.1
+
+
+def test_nothing_folds_back() -> None:
+    """A tone at 10.5 kHz would be one of 5.5 kHz; the constant part of a microphone goes in a tenth of a second."""
+    t = np.arange(10000 * 4) / (RATE * 4)
+    sound = 3000 + 8000 * np.sin(2 * np.pi * 10500 * t)
+    x = Filter().samples(sent(sound, 16, RATE * 4))
+    power = _spectrum(x) / (4000.0 * 8000) ** 2
+    assert 10 * np.log10(power[2750]) < -45
+    assert abs(x[1600:].mean()) < 6
