@@ -47,7 +47,7 @@ def _program():
     return left
 
 
-def channels(n):
+def channels(n: int) -> list[Any]:
     """Return n channels of DMA. Stops running channels that a program left before a soft reset."""
     import rp2
 
@@ -66,13 +66,13 @@ def channels(n):
     return free[:n]
 
 
-def end(dma):
+def end(dma: Any) -> None:
     # First disabled: where an RP2350 ends a channel, the one behind it may start (erratum E5). close() would let it run.
     dma.ctrl = dma.pack_ctrl(enable=False)
     dma.active(0)
 
 
-def pace_of(sm):
+def pace_of(sm: int) -> int:
     """DREQ_PIO0_RX0 and so on."""
     return 4 + sm % 4 + 8 * (sm // 4)
 

@@ -15,8 +15,8 @@ static void *get_buffer(mp_obj_t obj, size_t *bytes, size_t align, mp_uint_t fla
     return buf.buf;
 }
 
-// pdm(ratio, gain): a new filter, as a bytearray. pdm(filter, bits, samples, at): samples from ratio / 8
-// bytes each, put there from place `at` on; allocates nothing.
+// pdm(ratio, gain): a new filter, as a bytearray. pdm(filter, bits, samples, address): what DMA has written to a ring of bits, up to this
+// address, goes to a ring of samples; returns how many these were so far, modulo 2^24. Allocates nothing.
 static mp_obj_t module_pdm(size_t n_args, const mp_obj_t *args) {
     size_t bytes, room;
     if (n_args < 4) {
@@ -32,12 +32,12 @@ static mp_obj_t module_pdm(size_t n_args, const mp_obj_t *args) {
     }
     int16_t *out = get_buffer(args[2], &room, 2, MP_BUFFER_WRITE);
     const uint8_t *bits = get_buffer(args[1], &bytes, 1, MP_BUFFER_READ);
-    const size_t n = bytes / (8u << p->shift / 3), at = (size_t)mp_mica_get_int(args[3]);
-    if (bytes != n * (8u << p->shift / 3) || n > room / 2 || at > room / 2 - n) {
-        mp_raise_ValueError(MP_ERROR_TEXT("pdm: more bits than there is room for, or no whole samples"));
+    if (bytes == 0 || room == 0 || bytes % (MICA_PDM_CHUNK * 8 << p->shift / 3) != 0 || room % (2 * MICA_PDM_CHUNK) != 0
+        || p->taken % (MICA_PDM_CHUNK * 8) != 0 || p->place % MICA_PDM_CHUNK != 0) {
+        mp_raise_ValueError(MP_ERROR_TEXT("pdm: rings that are no whole chunks"));
     }
-    mica_pdm(p, bits, out + at, n);
-    return mp_const_none;
+    mica_pdm_ring(p, bits, bytes, out, room / 2, ((size_t)mp_mica_get_int(args[3]) - (size_t)bits) % bytes);
+    return MP_OBJ_NEW_SMALL_INT(p->count);
 }
 MP_DEFINE_CONST_FUN_OBJ_VAR_BETWEEN(mp_mica_pdm_obj, 2, 4, module_pdm);
 

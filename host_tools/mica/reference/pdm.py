@@ -7,8 +7,9 @@ import numpy as np
 
 RATIOS = {64: 0, 128: 3, 256: 6}  # bits of a sample: by how much the values at twice the rate are shifted
 MOST_GAIN = 64
-# Half of the symmetric filter at twice the rate, the outermost tap first; sum of all 31: 2^14.
-TAPS = np.array([-9, 71, 57, -128, -157, 199, 324, -266, -605, 314, 1086, -288, -2075, -85, 5473, 8562])
+# Half of the half-band filter at twice the rate without its zeros, the outermost tap first; the middle one is twice their sum.
+TAPS = np.array([105, -285, 662, -1482, 5096])
+CORRECTION = 13  # of high tones, in 256ths
 _BEFORE = np.tile([1, 0], 8)  # bits before the first one
 
 
@@ -25,8 +26,11 @@ def filtered(bits: np.ndarray, ratio: int = 64, gain: int = 1) -> np.ndarray:
     for _ in range(3):
         values = np.diff(values, prepend=0)
     values = 2 * values >> RATIOS[ratio]
-    taps = np.concatenate([TAPS, TAPS[-2::-1]])
-    x = np.convolve(values, taps)[1 : len(values) : 2] >> 9
+    taps = np.zeros(4 * len(TAPS) - 1, np.int64)
+    taps[::2] = np.concatenate([TAPS, TAPS[::-1]])
+    taps[len(taps) // 2] = 2 * TAPS.sum()
+    x = np.pad(np.convolve(values, taps)[1 : len(values) : 2] >> 9, (2, 0))
+    x = x[1:-1] + ((2 * x[1:-1] - x[:-2] - x[2:]) * CORRECTION >> 8)
     samples = np.empty(len(x), np.int16)
     level = 0
     for i, value in enumerate(x.tolist()):

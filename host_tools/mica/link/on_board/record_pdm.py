@@ -3,11 +3,10 @@ def _mica_record_pdm(clk, data, ratio, gain, rate, n, skip):
     from array import array
     from time import sleep_ms
 
-    from mica.pdm import Microphone
-
+    microphones = __import__("mica.pdm").pdm  # of the board's mica, not of this one
     x = array("h", bytes(2 * n))
     m = memoryview(x)
-    ring = Microphone(clk, data, rate, ratio=ratio, gain=gain).ring(4096, 256)
+    ring = microphones.Microphone(clk, data, rate, ratio=ratio, gain=gain).ring(4096, 256)
     try:
         at = late = 0
         while at < n:
