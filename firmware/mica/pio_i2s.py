@@ -13,9 +13,11 @@ from time import ticks_diff, ticks_ms
 from mica.audio import Ring, room
 
 _STEPS = 128  # of the state machine in a frame: two for each of 64 bits
-_WRITE_AND_START = 11  # AL2_WRITE_ADDR_TRIG in a channel's registers
+WRITE_AND_START = 11  # AL2_WRITE_ADDR_TRIG in a channel's registers
 
-_running = {}  # the ring that a state machine fills: it stays, also where nobody else knows it any more
+running: dict[
+    int, Filled
+] = {}  # the ring that a state machine fills: it stays, also where nobody else knows it any more
 
 
 def _program():
@@ -45,7 +47,7 @@ def _program():
     return left
 
 
-def _channels(n):
+def channels(n: int) -> list[Any]:
     """Return n channels of DMA. Stops running channels that a program left before a soft reset."""
     import rp2
 
@@ -56,7 +58,7 @@ def _channels(n):
     except OSError:
         pass
     for dma in free:
-        _end(dma)
+        end(dma)
     for dma in free[n if len(free) >= n else 0 :]:
         dma.close()
     if len(free) < n:
@@ -64,10 +66,15 @@ def _channels(n):
     return free[:n]
 
 
-def _end(dma):
+def end(dma: Any) -> None:
     # First disabled: where an RP2350 ends a channel, the one behind it may start (erratum E5). close() would let it run.
     dma.ctrl = dma.pack_ctrl(enable=False)
     dma.active(0)
+
+
+def pace_of(sm: int) -> int:
+    """DREQ_PIO0_RX0 and so on."""
+    return 4 + sm % 4 + 8 * (sm // 4)
 
 
 class Microphone:
@@ -83,8 +90,8 @@ class Microphone:
 
     def ring(self, samples: int, block: int) -> Filled:
         """A ring of at least so many samples, which is filled until it is closed, or until its state machine is to fill another."""
-        if self._sm in _running:
-            _running[self._sm].close()
+        if self._sm in running:
+            running[self._sm].close()
         return Filled(samples, block, self.rate, self._sck, self._sd, self._sm)
 
 
@@ -106,17 +113,16 @@ class Filled(Ring):
         self._data = memoryview(data)
         self._begin = array("I", (addressof(data),))
         self._count = self._at = 0
-        self._fill, self._again = fill, again = _channels(2)
+        self._fill, self._again = fill, again = channels(2)
         Pin(sd, Pin.IN)
         self._program = _program()
         machine = rp2.StateMachine(sm, self._program, freq=_STEPS * rate, sideset_base=Pin(sck), in_base=Pin(sd))
         # At the ring's end one channel starts the other, which gives it the ring's beginning again, and so starts it.
         control = again.pack_ctrl(inc_read=False, inc_write=False)
-        again.config(read=self._begin, write=fill.registers[_WRITE_AND_START:], count=1, ctrl=control)
-        pace = 4 + sm % 4 + 8 * (sm // 4)  # DREQ_PIO0_RX0 and so on
-        control = fill.pack_ctrl(size=1, inc_read=False, treq_sel=pace, chain_to=again.channel)
+        again.config(read=self._begin, write=fill.registers[WRITE_AND_START:], count=1, ctrl=control)
+        control = fill.pack_ctrl(size=1, inc_read=False, treq_sel=pace_of(sm), chain_to=again.channel)
         fill.config(read=machine, write=data, count=self.size, ctrl=control, trigger=True)
-        _running[sm] = self
+        running[sm] = self
         self._looked = ticks_ms()
         self._machine = machine
         machine.active(1)
@@ -144,8 +150,8 @@ class Filled(Ring):
         self._machine = None
         machine.active(0)
         for dma in (self._fill, self._again):
-            _end(dma)
+            end(dma)
             dma.close()
         rp2.PIO(self._sm // 4).remove_program(self._program)
-        if _running.get(self._sm) is self:
-            del _running[self._sm]
+        if running.get(self._sm) is self:
+            del running[self._sm]

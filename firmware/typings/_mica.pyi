@@ -212,6 +212,14 @@ def learn(op: int, numbers: Buffer, work: Buffer, blocks: tuple[bytearray, ...],
     half of `work`. Returns whether 1 has more to do.
     """
 
+@overload
+def pdm(ratio: int, gain: int, /) -> bytearray:
+    """A filter for a PDM microphone. ratio: bits of a sample, 64, 128 or 256; gain: 1 to 64."""
+
+@overload
+def pdm(filter: bytearray, bits: Buffer, samples: Buffer, address: int, /) -> int:
+    """Filter what DMA has written to a ring of bits, up to an address, into a ring of samples; return their number so far, modulo 2^24."""
+
 def see(numbers: Buffer, frame: Buffer, table: Buffer, begin: int, end: int, out: Buffer, /) -> None:
     """Rows [begin, end) of a frame as a picture. numbers: array("H"), see mica.pictures; table: 256 int8 for each channel."""
 

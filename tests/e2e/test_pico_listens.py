@@ -7,12 +7,15 @@ from pathlib import Path
 import pytest
 from microphone import BLOCK, DMA, I2S, hear
 from targets import PICO, PICO2
+from tones import write_wav
 
 from mica.data import sounds
 from mica.link.board import BoardError
+from mica.link.sensors import Sensors
 from mica.link.targets import open_board
-from mica.listen import detection
-from mica.listen.microphone import Microphone, listen_at
+from mica.listen import detection, sensor_files
+from mica.listen.microphone import Microphone, PdmMicrophone, listen_at
+from mica.run.host import HostRunner
 
 
 @pytest.mark.parametrize("target", [PICO, PICO2])
@@ -69,3 +72,18 @@ print(next(words).problem, n)
         assert 900 <= int(ms) <= 1150  # by tenths, of which the first begins before a sample came
     said, n = overrun.rsplit(" ", 1)
     assert said.startswith("overrun: ") and 8000 <= int(said.split()[1]) + int(n) < 8400
+
+
+def test_pdm(tones_rows: Path, tmp_path: Path) -> None:
+    """`mica listen --pdm` recognises through the filter what it recognises in the recording."""
+    wav = write_wav(tmp_path / "tones.wav", sounds.read(tones_rows.parent / "tones.wav", 16000)[12000:] // 2)
+    with HostRunner(tones_rows.read_bytes()) as runner:
+        expected = list(detection.detect(runner, sounds.read(wav, 16000), detection.Settings(0.8, 4, labels=["high"])))
+    found: list[detection.Event] = []
+    wired = Sensors({"pdm": sensor_files.pdm(str(wav))})
+    with open_board("RPI_PICO@emu", rom_files={"tones_rows.mica": tones_rows.read_bytes()}, sensors=wired) as board:
+        settings = detection.Settings(0.8, 4, labels=["high"])
+        pins = PdmMicrophone.read("clk=3,data=2")
+        used = listen_at(board, tones_rows.read_bytes(), pins, settings, 1.1, found.append, print)
+    assert used is not None and 0 < used < 1
+    assert [(e.label, abs(e.ms - f.ms) <= 20) for e, f in zip(expected, found, strict=True)] == [("high", True)]

@@ -220,9 +220,10 @@ def test_refusals(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
         ),
         (["eval", model, wav, "--threshold", "maybe=0.5"], "no label 'maybe'; its labels are low, high, silence"),
         (["eval", model, wav, "--float", str(folder / "net.onnx")], "--float compares answers"),
-        (["listen", model], "or --i2s with a board's microphone"),
+        (["listen", model], "or --i2s or --pdm with a board's microphone"),
         (["listen", model, wav, "--i2s", "sck=1,ws=2,sd=3"], "or --i2s"),
         (["listen", model, "--i2s", "sck=1,ws=2,sd=3"], "name a board with --on"),
+        (["listen", model, "--pdm", "clk=1,data=2"], "name a board with --on"),
         (["listen", model, wav, "--words", "maybe"], "no label 'maybe'; its labels are low, high, silence"),
         (["listen", model, wav, "--threshold", "2"], "expected a threshold up to 1"),
     ):

@@ -58,6 +58,9 @@ static const mp_rom_map_elem_t module_globals_table[] = {
     #ifndef MICA_WITHOUT_LEARN
     { MP_ROM_QSTR(MP_QSTR_learn), MP_ROM_PTR(&mp_mica_learn_obj) },
     #endif
+    #ifndef MICA_WITHOUT_PDM
+    { MP_ROM_QSTR(MP_QSTR_pdm), MP_ROM_PTR(&mp_mica_pdm_obj) },
+    #endif
     #ifndef MICA_WITHOUT_PICTURE
     { MP_ROM_QSTR(MP_QSTR_see), MP_ROM_PTR(&mp_mica_see_obj) },
     #endif

@@ -80,6 +80,9 @@ MP_DECLARE_CONST_FUN_OBJ_VAR_BETWEEN(mp_mica_sample_obj);
 // learn.c
 MP_DECLARE_CONST_FUN_OBJ_VAR_BETWEEN(mp_mica_learn_obj);
 
+// pdm.c
+MP_DECLARE_CONST_FUN_OBJ_VAR_BETWEEN(mp_mica_pdm_obj);
+
 // see.c
 MP_DECLARE_CONST_FUN_OBJ_VAR_BETWEEN(mp_mica_see_obj);
 

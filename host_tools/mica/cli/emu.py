@@ -39,6 +39,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="the virtual Pico's microphone plays this; default pins 16, 17, 18",
     )
     parser.add_argument(
+        "--pdm",
+        metavar="WAV[,clk=N,data=N]",
+        help="the virtual Pico's PDM microphone plays this; default pins 3 and 2",
+    )
+    parser.add_argument(
         "--adc",
         metavar="WAV[,pin=N]",
         help="the virtual Pico's analogue pin has this voltage; 26 where no other is said",

@@ -14,7 +14,7 @@ from mica.format.codec import ModelFile
 from mica.listen import detection, suggest
 from mica.listen.detection import Event
 from mica.listen.gate import Gate, Share, detect
-from mica.listen.microphone import Microphone, listen
+from mica.listen.microphone import Microphone, PdmMicrophone, listen
 from mica.printable import printable
 from mica.run.host import HostRunner
 from mica.run.runner import Runner
@@ -28,7 +28,7 @@ JSON_KEYS = (
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", metavar="M.mica")
     parser.add_argument(
-        "input", metavar="SOUND.wav", nargs="?", help="a recording; without one, --i2s names a microphone"
+        "input", metavar="SOUND.wav", nargs="?", help="a recording; without one, --i2s or --pdm names a microphone"
     )
     target.add_on(parser)
     words.add_settings(parser)
@@ -36,6 +36,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--i2s",
         metavar="sck=N,ws=N,sd=N",
         help="a microphone at the board's pins of these numbers; more words: id=0, bits=16 or 32",
+    )
+    parser.add_argument(
+        "--pdm",
+        metavar="clk=N,data=N",
+        help="a PDM microphone at the board's pins of these numbers or names; more words: ratio=64, 128 or 256, gain=1",
     )
     parser.add_argument(
         "--gate",
@@ -52,8 +57,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    if (args.input is None) == (args.i2s is None):
-        raise MicaError("expected a sound file, or --i2s with a board's microphone", todo="see mica listen -h")
+    if sum(given is not None for given in (args.input, args.i2s, args.pdm)) != 1:
+        raise MicaError("expected a sound file, or --i2s or --pdm with a board's microphone", todo="see mica listen -h")
     model = target.whole_model(args.model)
     chosen = words.settings(args, model)
     if args.suggest:
@@ -67,10 +72,11 @@ def run(args: argparse.Namespace) -> int:
         if not args.json:
             print(f"{event.ms / 1000:8.2f} s  {printable(event.label):16} {event.score:.2f}", flush=True)
 
-    if args.i2s is not None:
+    if args.input is None:
         if args.on == "host":
-            raise MicaError("--i2s: this computer has no such pins", todo="name a board with --on")
-        microphone = Microphone.read(args.i2s)
+            option = "--pdm" if args.i2s is None else "--i2s"
+            raise MicaError(f"{option}: this computer has no such pins", todo="name a board with --on")
+        microphone = PdmMicrophone.read(args.pdm) if args.i2s is None else Microphone.read(args.i2s)
         data = target.read_model(args.model)
         before = None if gate is None else (gate, target.read_model(gate.file))
         used = listen(data, args.on, microphone, chosen, args.seconds, tell, say, before)

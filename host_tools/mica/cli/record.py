@@ -14,7 +14,7 @@ from mica.link.targets import open_board
 from mica.listen import recorder
 
 JSON_KEYS = "target, rate, files[] (file, samples, largest, warning)"
-_RATES = {"i2s": 16000, "adc": 1000, "imu": 100}
+_RATES = {"i2s": 16000, "pdm": 16000, "adc": 1000, "imu": 100}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -22,6 +22,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     sensor = parser.add_mutually_exclusive_group(required=True)
     sensor.add_argument(
         "--i2s", metavar="sck=N,ws=N,sd=N", help="a microphone at these pins; more words: id=0, bits=16 or 32"
+    )
+    sensor.add_argument(
+        "--pdm", metavar="clk=N,data=N", help="a PDM microphone at these pins; more words: ratio=64, 128 or 256, gain=1"
     )
     sensor.add_argument("--adc", metavar="PIN", help="an analogue pin, such as one with a vibration sensor")
     sensor.add_argument(
@@ -34,7 +37,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seconds", metavar="S", type=float, default=1.0, help="of a clip (1)")
     parser.add_argument("--count", metavar="N", type=int, default=1, help="clips, one after the other (1)")
     parser.add_argument(
-        "--rate", metavar="HZ", type=int, help="samples a second; default 16000 of --i2s, 1000 of --adc, 100 of --imu"
+        "--rate",
+        metavar="HZ",
+        type=int,
+        help="samples a second; default 16000 of --i2s and --pdm, 1000 of --adc, 100 of --imu",
     )
 
 

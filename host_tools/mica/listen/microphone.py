@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any, ClassVar
 
 from mica.errors import MicaError
 from mica.format import codec
@@ -16,20 +17,15 @@ from mica.listen.gate import Gate
 from mica.run import sound
 from mica.run.placed import Placed, out_of_memory_of, place
 
+_PDM_WORDS = "expected clk=N,data=N and perhaps ratio=64, 128 or 256, gain=1 to 64"
 _WORDS = "expected sck=N,ws=N,sd=N and perhaps id=N, bits=16 or 32"
 QUIET = 30.0  # seconds in which a board says nothing at all
 
 _PROGRAM = """
 import mica, sys
 from mica.{module} import listen
-try:
-    if sys.platform != 'rp2' or {bits} != 16: raise ImportError
-    from mica.pio_i2s import Microphone
-    _i2s = {filled}
-except ImportError:
-    from machine import I2S, Pin
-    _i2s = {i2s}
-_words = listen(mica.Model({model}), _i2s, rate={rate}, bits={bits}, threshold={threshold}, mean={mean}, dead_ms={dead_ms}, step={step}, labels={labels}, ms={ms}{gate})
+{setup}
+_words = listen(mica.Model({model}), _source, rate={rate}, bits={bits}, threshold={threshold}, mean={mean}, dead_ms={dead_ms}, step={step}, labels={labels}, ms={ms}{gate})
 _model = _gate = None
 try:
     for _e in _words:
@@ -39,8 +35,8 @@ try:
             print('event', _e.ms, _e.score, _words._names.index(_e.label))
 finally:
     _words.close()
-    if hasattr(_i2s, 'deinit'):
-        _i2s.deinit()
+    if hasattr(_source, 'deinit'):
+        _source.deinit()
 print('used', _words.used)
 """
 
@@ -54,6 +50,7 @@ class Microphone:
     sd: int
     id: int = 0
     bits: int = 16
+    wires: ClassVar[str] = "SCK, WS and SD"
 
     @classmethod
     def read(cls, text: str) -> Microphone:
@@ -68,20 +65,56 @@ class Microphone:
             raise MicaError(f"--i2s {text}", todo=_WORDS)
         return cls(**values)
 
-    def source(self, rate: int, ibuf: int = 20000) -> str:
-        """The expression that makes it on the board."""
+    def setup(self, rate: int) -> str:
+        """Statements that make _source on the board: mica.pio_i2s, which costs it no time, or machine.I2S."""
         pins = ", ".join(f"{name}=Pin({pin})" for name, pin in (("sck", self.sck), ("ws", self.ws), ("sd", self.sd)))
-        return f"I2S({self.id}, {pins}, mode=I2S.RX, bits={self.bits}, format=I2S.MONO, rate={rate}, ibuf={ibuf})"
+        return f"""
+try:
+    if sys.platform != 'rp2' or {self.bits} != 16: raise ImportError
+    from mica.pio_i2s import Microphone
+    _source = Microphone({self.sck}, {self.ws}, {self.sd}, {rate})
+except ImportError:
+    from machine import I2S, Pin
+    _source = I2S({self.id}, {pins}, mode=I2S.RX, bits={self.bits}, format=I2S.MONO, rate={rate}, ibuf=20000)
+"""
 
-    def filled(self, rate: int) -> str:
-        """The same for mica.pio_i2s, which costs the board no time."""
-        return f"Microphone({self.sck}, {self.ws}, {self.sd}, {rate})"
+
+@dataclass(frozen=True)
+class PdmMicrophone:
+    """A PDM microphone by its pins, numbers or names that the board knows. ratio: bits of a sample."""
+
+    clk: int | str
+    data: int | str
+    ratio: int = 64
+    gain: int = 1
+    bits: ClassVar[int] = 16
+    wires: ClassVar[str] = "CLK and DATA"
+
+    @classmethod
+    def read(cls, text: str) -> PdmMicrophone:
+        """`clk=3,data=2`. Raises MicaError."""
+        values: dict[str, Any] = {}
+        for word in text.split(","):
+            key, _, value = word.partition("=")
+            is_name = key in ("clk", "data") and value.isidentifier()
+            if key not in ("clk", "data", "ratio", "gain") or key in values or not (value.isdecimal() or is_name):
+                raise MicaError(f"--pdm {text}: '{word}'", todo=_PDM_WORDS)
+            values[key] = value if is_name else int(value)
+        ratio, gain = values.get("ratio", 64), values.get("gain", 1)
+        if not {"clk", "data"} <= set(values) or ratio not in (64, 128, 256) or not 1 <= gain <= 64:
+            raise MicaError(f"--pdm {text}", todo=_PDM_WORDS)
+        return cls(**values)
+
+    def setup(self, rate: int) -> str:
+        """Statements that make _source on the board."""
+        words = f"{self.clk!r}, {self.data!r}, {rate}, ratio={self.ratio}, gain={self.gain}"
+        return f"from mica.pdm import Microphone\n_source = Microphone({words})\n"
 
 
 def listen(
     data: bytes,
     target: str,
-    microphone: Microphone,
+    microphone: Microphone | PdmMicrophone,
     settings: Settings,
     seconds: float | None,
     tell: Callable[[Event], None],
@@ -105,7 +138,7 @@ def listen(
 def listen_at(
     board: Link,
     data: bytes,
-    microphone: Microphone,
+    microphone: Microphone | PdmMicrophone,
     settings: Settings,
     seconds: float | None,
     tell: Callable[[Event], None],
@@ -120,7 +153,11 @@ def listen_at(
         return _follow(board, codec.decode(data), (placed.source, words), microphone, settings, seconds, tell, say)
     except BoardError as e:
         if "no samples" in str(e):
-            raise MicaError(f"{board.name}: {e.found}", todo="are SCK, WS and SD at these pins?") from None
+            raise MicaError(f"{board.name}: {e.found}", todo=f"are {microphone.wires} at these pins?") from None
+        if e.exception == "ImportError" and "rp2" in e.found:
+            raise MicaError(
+                f"{board.name}: cannot read a PDM microphone", todo="take a board with an RP2040 or RP2350"
+            ) from None
         if e.exception == "MemoryError":
             raise out_of_memory_of(board, data, placed) from None
         raise
@@ -137,7 +174,7 @@ def _follow(
     board: Link,
     model: ModelFile,
     sources: tuple[str, str],
-    microphone: Microphone,
+    microphone: Microphone | PdmMicrophone,
     settings: Settings,
     seconds: float | None,
     tell: Callable[[Event], None],
@@ -152,8 +189,7 @@ def _follow(
         model=sources[0],
         module="gate" if sources[1] else "audio",
         gate=sources[1],
-        i2s=microphone.source(rate),
-        filled=microphone.filled(rate),
+        setup=microphone.setup(rate),
         rate=rate,
         bits=microphone.bits,
         threshold=own if settings.thresholds else settings.threshold,

@@ -19,7 +19,7 @@ from mica.data import sounds
 from mica.errors import MicaError
 from mica.link import on_board
 from mica.link.board import SILENCE, BoardError, Link
-from mica.listen.microphone import Microphone
+from mica.listen.microphone import Microphone, PdmMicrophone
 
 WAKE_MS = 100  # of a microphone, whose first samples are none
 TRIES = 3  # to fetch a clip
@@ -46,6 +46,14 @@ def i2s(text: str) -> Sensor:
     m = Microphone.read(text)
     return Sensor(
         "microphone", "record_i2s", lambda n, rate: (m.id, m.sck, m.ws, m.sd, m.bits, rate, n, rate * WAKE_MS // 1000)
+    )
+
+
+def pdm(text: str) -> Sensor:
+    """`clk=3,data=2`. Raises MicaError."""
+    m = PdmMicrophone.read(text)
+    return Sensor(
+        "microphone", "record_pdm", lambda n, rate: (m.clk, m.data, m.ratio, m.gain, rate, n, rate * WAKE_MS // 1000)
     )
 
 

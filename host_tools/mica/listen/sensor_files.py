@@ -46,8 +46,17 @@ def pins(option: str, values: dict[str, int]) -> None:
 
 def i2s(text: str) -> Wired:
     """`yes.wav`, or `yes.wav,sck=16,ws=17,sd=18`: a microphone that records this sound. Raises MicaError."""
-    path, values = words(text, "--i2s", {"sck": 16, "ws": 17, "sd": 18})
-    pins("--i2s", values)
+    return _microphone(text, "--i2s", {"sck": 16, "ws": 17, "sd": 18})
+
+
+def pdm(text: str) -> Wired:
+    """`yes.wav`, or `yes.wav,clk=3,data=2`: the same with bits. Raises MicaError."""
+    return _microphone(text, "--pdm", {"clk": 3, "data": 2})
+
+
+def _microphone(text: str, option: str, wires: dict[str, int]) -> Wired:
+    path, values = words(text, option, wires)
+    pins(option, values)
     samples, rate = sounds.read_any(path)
     if not 1000 <= rate <= 96000:
         raise MicaError(f"{path}: has {rate} samples a second", todo="a microphone has 1000 to 96000")
@@ -108,4 +117,4 @@ def imu(text: str) -> Wired:
     return Wired({"name": path.name, "rate": int(rate), **values}, x)
 
 
-READERS = {"i2s": i2s, "adc": adc, "imu": imu}
+READERS = {"i2s": i2s, "pdm": pdm, "adc": adc, "imu": imu}

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from mica.errors import MicaError
 from mica.format import codec, pictures, weights
 from mica.format.codec import ModelFile
-from mica.kernels import CODES4, CUSTOM, FAMILIES, LEARN, LINES, PICTURE, RAW, STRIPS, TOKENS
+from mica.kernels import CODES4, CUSTOM, FAMILIES, LEARN, LINES, PDM, PICTURE, RAW, STRIPS, TOKENS
 from mica.resources import data_dir
 
 
@@ -45,6 +45,7 @@ PARTS = (
     Part("pictures", lambda m: pictures.KEY in m.metadata, ("pictures", "camera"), PICTURE),
     Part("boxes", lambda m: any(len(m.tensors[i].dims) == 3 for i in m.outputs), ("boxes",)),
     Part("audio", lambda m: _motion(m) or "sample_rate" in m.metadata, ("audio", "analog", "gate", "pio_i2s", "wav")),
+    Part("pdm", lambda m: "sample_rate" in m.metadata, ("pdm",), PDM),
     Part("motion", _motion, ("motion",)),
     Part("codes4", lambda m: any(s.layout == weights.CODES4.code for s in m.steps), code=CODES4),
     Part("lines", _lines, code=LINES),
@@ -55,7 +56,10 @@ PARTS = (
 _NETWORK = ("conv", "dense", "pool", "elementwise", "softmax", "movement", "reduce")
 FAMILY = {
     "vision": ((*_NETWORK, "resize"), ("strips", "pictures", "boxes", "output_groups", "codes4")),
-    "sound": ((*_NETWORK, "recurrent", "tabular", "vectors", "audio", "pcen", "axes"), ("audio", "motion", "lines")),
+    "sound": (
+        (*_NETWORK, "recurrent", "tabular", "vectors", "audio", "pcen", "axes"),
+        ("audio", "pdm", "motion", "lines"),
+    ),
     "language": (("dense", "elementwise", "softmax", "movement", "reduce", "norm", "attention"), ("text", "codes4")),
 }
 
