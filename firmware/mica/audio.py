@@ -114,9 +114,7 @@ class Listener:
 
     rate: int = 0  # samples a second, where the source does not say so
     labels: Sequence[str | int] | None = None  # those that count; None: all but silence, unknown, other and noise
-    threshold: float | Mapping[str, float] = (
-        0.7  # of a label's mean: a number, or {label: number}; 0.7 or the file's for the others
-    )
+    threshold: float | Mapping[str, float] = 0.7  # of a label's mean, or {label: number}; the model may have its own
     mean: int = 3  # last outputs that the mean is of
     dead_ms: int = 1000  # from one event to the next, at least
     step: int = 0  # samples between two runs; 0: what is new for a model with a window, else a quarter of its input

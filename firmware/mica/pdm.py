@@ -78,9 +78,8 @@ class Filtered(Filled):
         words = _SOME * ratio // 32
         self._bits = array("I", bytes(4 * words * _BLOCKS))
         first = addressof(self._bits)
-        self._begins = array(
-            "I", [first + 4 * words * k for k in range(_BLOCKS)]
-        )  # at a multiple of 16, as all on the heap
+        # At a multiple of 16, as all on the heap.
+        self._begins = array("I", [first + 4 * words * k for k in range(_BLOCKS)])
         self._made = self._seen = self._count = 0  # samples: by the filter, at the last look, and in all
         self._fill, self._again = fill, again = channels(2)
         clk, data = Pin(pins[0]), Pin(pins[1], Pin.IN)
@@ -107,10 +106,8 @@ class Filtered(Filled):
         """Number of samples received so far."""
         made, now = self._made, ticks_ms()
         new = (made - self._seen) & _MOST
-        if (
-            self._machine is not None
-            and ticks_diff(now, self._looked) * self._rate // 1000 - new > _SOME * _BLOCKS // 2
-        ):
+        due = ticks_diff(now, self._looked) * self._rate // 1000
+        if self._machine is not None and due - new > _SOME * _BLOCKS // 2:
             self._count += self.size  # listen() then tells that samples were lost
         self._seen, self._looked = made, now
         self._count += new
