@@ -20,15 +20,12 @@ class Body:
 
     graph: onnx.GraphProto
     constants: Arrays
-    states: list[tuple[str, str, str, str]] = field(
-        default_factory=list
-    )  # name before a run, outer name, name behind it, output
-    rows: list[tuple[str, str, bool]] = field(
-        default_factory=list
-    )  # name behind a run, output, True if the last run's is first
-    sequences: dict[str, tuple[str, int, list[int]]] = field(
-        default_factory=dict
-    )  # a row of something: outer name, axis, row of each run
+    # Name before a run, outer name, name behind it, output.
+    states: list[tuple[str, str, str, str]] = field(default_factory=list)
+    # Name behind a run, output, True if the last run's is first.
+    rows: list[tuple[str, str, bool]] = field(default_factory=list)
+    # A row of something: outer name, axis, row of each run.
+    sequences: dict[str, tuple[str, int, list[int]]] = field(default_factory=dict)
     counted: Arrays = field(default_factory=dict)  # integers of the first run
     same: list[tuple[str, str]] = field(default_factory=list)  # outer name, output that is the same
     numbers: list[tuple[str, np.ndarray]] = field(default_factory=list)  # output, its value
