@@ -31,7 +31,7 @@ from mica.toolchain.ports import BUILDS, Job
 from mica.toolchain.process import need_program
 
 # A change in one of these can change compiler flags or the list of files, which the ports' makefiles do not track.
-_RULE_SUFFIXES = {".mk", ".cmake", ".txt", ".ld", ".csv", ".inc"}
+_RULE_SUFFIXES = {".mk", ".cmake", ".txt", ".ld", ".csv", ".inc", ".specs"}
 
 
 @dataclass(frozen=True)
