@@ -1,4 +1,4 @@
-"""Files of real exporters: each small model packs and gives its framework's answers, or is refused with a reason.
+"""Files of real exporters: each small model packs and gives its framework's answers.
 
 The truth is the framework's own output (PyTorch, Keras, scikit-learn), stored beside each file by the scripts in
 `tests/models`. SQNR: signal power over error power of an output, over the 16 test inputs of a file.
@@ -13,12 +13,6 @@ import pytest
 from exports import FILES, answers, compiled
 from targets import ALL
 
-from mica.errors import Unsupported
-
-# What mica cannot pack, and what it says.
-REFUSED = {
-    "keras_embedding": "computes with int32 numbers",
-}
 # The same network by PyTorch's other exporter has the recipes; this one too with scripts/test --all.
 TWINS = {p.stem for p in FILES if p.with_name(p.name.replace("torchscript_", "dynamo_")) in FILES and p.stem[0] == "t"}
 # dB. Most outputs reach 30 or more.
@@ -42,12 +36,6 @@ HIGHER_FLOOR = {
 
 @pytest.mark.parametrize("path", FILES, ids=lambda p: p.stem)
 def test_export(path: Path) -> None:
-    if path.stem in REFUSED:
-        with pytest.raises(Unsupported) as e:
-            compiled(path)
-        assert REFUSED[path.stem] in str(e.value)
-        assert path.name in str(e.value)
-        return
     for answer in answers(path, compiled(path, path.stem in TWINS and not ALL)):
         if answer.expected.dtype.kind in "iu" and path.stem not in LOWER_FLOOR:
             assert np.mean(answer.expected == answer.found) >= 0.95, answer.name
