@@ -20,7 +20,7 @@ NEEDED = {
     models.by_rows: {"strips"},
     models.joined: {"output_groups"},
     models.seen: {"pictures"},
-    models.hearing: {"audio"},
+    models.hearing: {"audio", "pdm"},
     models.moving: {"audio", "motion"},
     models.language: {"text"},
 }

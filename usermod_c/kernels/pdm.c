@@ -104,7 +104,7 @@ void mica_pdm(mica_pdm_t *p, const uint8_t *bits, int16_t *samples, size_t n) {
 void mica_pdm_ring(mica_pdm_t *p, const uint8_t *bits, size_t bytes, int16_t *samples, size_t n, size_t at) {
     const size_t chunk = (size_t)MICA_PDM_CHUNK * 8 << p->shift / 3;
     for (size_t left = (at + bytes - p->taken % bytes) % bytes; left >= chunk; left -= chunk) {
-        p->taken %= bytes, p->place %= n;
+        p->taken %= (uint32_t)bytes, p->place %= (uint32_t)n;
         mica_pdm(p, bits + p->taken, samples + p->place, MICA_PDM_CHUNK);
         p->taken += (uint32_t)chunk, p->place += MICA_PDM_CHUNK;
         p->count = (p->count + MICA_PDM_CHUNK) & 0xffffff;

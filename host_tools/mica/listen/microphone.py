@@ -154,7 +154,7 @@ def listen_at(
     except BoardError as e:
         if "no samples" in str(e):
             raise MicaError(f"{board.name}: {e.found}", todo=f"are {microphone.wires} at these pins?") from None
-        if e.exception == "ImportError" and "rp2" in e.found:
+        if e.exception == "ImportError" and isinstance(microphone, PdmMicrophone):
             raise MicaError(
                 f"{board.name}: cannot read a PDM microphone", todo="take a board with an RP2040 or RP2350"
             ) from None
