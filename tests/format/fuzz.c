@@ -123,7 +123,7 @@ static bool change_step(file_t *f) {
             continue;
         }
         const size_t steps = get(f->data + at + MICA_SECTION_OFFSET, 4), n = get(f->data + at + MICA_SECTION_COUNT, 4);
-        if (n == 0 || n > MICA_MAX_STEPS || steps + n * MICA_SIZEOF_STEP > f->len) {
+        if (n == 0 || n > MICA_MAX_STEPS || steps > f->len || n * MICA_SIZEOF_STEP > f->len - steps) {
             return false;
         }
         uint8_t *params = f->data + steps + random_below((uint32_t)n) * MICA_SIZEOF_STEP + MICA_STEP_PARAMS;

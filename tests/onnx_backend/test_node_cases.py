@@ -31,6 +31,7 @@ UNTESTABLE = {
     "DynamicQuantizeLinear": "asks for the scale of each run; mica's are fixed when the model is packed",
     "LabelEncoder": "its cases encode strings, and no tensor of mica holds one",
     "Loop": "its cases take the number of runs as an input, or hold sequences",
+    "Mod": "its cases take tensors of integers; mica takes integers that follow from a token or a place",
     "STFT": "its cases give the complex numbers themselves; mica takes what is made of their sizes",
 }
 

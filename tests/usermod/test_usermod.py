@@ -21,7 +21,7 @@ from mica.toolchain.build import build as build_firmware
 from mica.link.emulated import EmulatedBoard
 from mica.toolchain.micropython import NEWEST, choose
 from mica.link.unix_board import UnixBoard
-from targets import ALL, DEEP_ON_NEWEST
+from targets import DEEP_ON_NEWEST
 from usermod_models import build
 
 HERE = Path(__file__).parent
@@ -35,7 +35,7 @@ SKIPS = {
     ("raw_kernels_bad", "RPI_PICO2@emu"): "wants a block of 280 KB beside others",
 }
 
-# On a virtual Pico 2 on each run; with scripts/test --all every script runs there.
+# On a virtual Pico 2; with scripts/test --all every script runs there.
 ON_PICO2 = ["learner_saved", "hooks_order", "hooks_shipped", "model_romfs", "text", "supervisor_damage"]
 
 FAILS = """
@@ -146,7 +146,7 @@ def test_script(board: Link, name: str, models: dict[str, bytes]) -> None:
     check_script(board, name, models)
 
 
-@pytest.mark.parametrize("name", [] if ALL else ON_PICO2)
+@pytest.mark.parametrize("name", ON_PICO2)
 def test_script_on_pico2(pico2_board: Link, name: str, models: dict[str, bytes]) -> None:
     check_script(pico2_board, name, models)
 

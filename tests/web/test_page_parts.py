@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 from models import MODELS
+from targets import sampled
 
 from mica.boards import load_board
 from mica.cost.prediction import predict
@@ -120,7 +121,7 @@ def test_fit(
 ) -> None:
     """As mica fit says, for every board and for boards with less."""
     outcomes, table = set(), Table.read()
-    for data, row in zip(models, said["fits"], strict=True):
+    for data, row in list(zip(models, said["fits"], strict=True))[:: sampled(1, 5)]:
         for facts, found in zip(boards, row, strict=True):
             monkeypatch.setattr(Table, "heap", lambda *_, facts=facts: (facts["heap"], True))
             board = load_board(facts["board"])
