@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from bare_metal import CORES, Core, Job
 from isa_cases import in_codes
+from targets import ALL
 
 from mica.format import codec
 
@@ -24,7 +25,10 @@ def _counts(core: Core, jobs: list[Job], more: tuple[str, ...] = ()) -> list[flo
     return [sum(r.counts) for r in results]
 
 
-@pytest.mark.parametrize(("name", "codes"), [("m0plus", False), ("m0plus", True), ("m33", False), ("rv32", False)])
+CASES = [("m33", False)] + [("m0plus", False), ("m0plus", True), ("rv32", False)] * ALL
+
+
+@pytest.mark.parametrize(("name", "codes"), CASES)
 def test_no_scratch_makes_it_slower(name: str, codes: bool) -> None:
     """The estimate by which a layer's way is chosen is right, or so close that it does not matter."""
     core = CORES[name]

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from helpers import pack, reference_model
 from microphone import by_host, hear
+from targets import ALL
 from tones import marvin, write_wav
 
 from mica.cli.main import main
@@ -69,7 +70,7 @@ def test_one_word(unix_board: Link, files: Path, model: str, n: int) -> None:
     assert (event, end) == (f"marvin {ms}", "end") and float(used) < 1
 
 
-@pytest.mark.parametrize(("model", "most"), [("step.mica", 0.3), ("row.mica", 0.85)])
+@pytest.mark.parametrize(("model", "most"), [("step.mica", 0.3)] + [("row.mica", 0.85)] * ALL)
 def test_microphone_of_the_virtual_pico(files: Path, model: str, most: float) -> None:
     """In time for ten seconds: a frame of 64 ms every 32 ms, each layer its new row, or all rows of all layers, with no sample lost."""
     sound = marvin(reference_model("tflite") / "sww_easy10s.wav")

@@ -10,7 +10,7 @@ if (time) {
   const model = await mica.load(Buffer.from(given[0].file, 'base64'), { wasm });
   const cpu = () => process.cpuUsage().user / 1000;
   let milliseconds = Infinity;
-  for (let i = 0; i < 80; ++i) {
+  for (let i = 0; i < 40; ++i) {
     const begun = cpu();
     for (let k = 0; k < 20; ++k) model.run();
     milliseconds = Math.min(milliseconds, (cpu() - begun) / 20);

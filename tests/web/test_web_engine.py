@@ -366,7 +366,7 @@ def test_time_beside_native(built: Path, tmp_path: Path) -> None:
     model, native = NativeModel(data), math.inf
     engine._engine.isa(0)
     try:
-        for _ in range(60):
+        for _ in range(30):
             begun = time.process_time()
             for _ in range(20):
                 model.run()
