@@ -7,7 +7,7 @@ from machine import I2S, Pin
 
 import mica
 from mica.audio import listen
-from mica.pio_i2s import Microphone
+from mica.pio_i2s import Microphone  # of a PDM microphone: mica.pdm.Microphone(clk=3, data=2)
 
 # Packed with --stream, or --window: a run takes the newest frame, and keeps what came before.
 m = mica.Model("tones_rows.mica")

@@ -32,7 +32,7 @@ typedef struct {
 // Make a filter. False: ratio, the bits of a sample, is not 64, 128 or 256, or gain is not 1 to 64.
 bool mica_pdm_begin(mica_pdm_t *p, int32_t ratio, int32_t gain);
 
-// Whether these are the numbers of a filter: mica_pdm() then leaves no memory, whatever else they hold.
+// True if shift and gain are those of a filter. mica_pdm() then stays inside its memory with any other numbers in it.
 bool mica_pdm_check(const mica_pdm_t *p);
 
 // What DMA has written to a ring of bits, up to byte `at`, goes to a ring of samples, MICA_PDM_CHUNK at a time. Both hold whole chunks.

@@ -1,10 +1,10 @@
-// Facts of the sensors that both virtual Picos have, from the file that the Pico 2's reads too (virtual_pico.py puts it beside this one).
+// Facts of the sensors that both virtual Picos have: virtual_pico.py makes this module of sensors.json, which the Pico 2's reads too.
 
-import fs from 'node:fs';
+import FACTS from './sensors.json.mjs';
 
-export const FACTS = JSON.parse(fs.readFileSync(new URL('sensors.json', import.meta.url), 'utf8'));
+export { FACTS };
 
-// What a sensor says to the user: a text of the file's; samples: of its recording; got: a rate.
+// A sensor's message to the user, from the texts of the file; samples: of its recording; got: a rate.
 export function says(what, sensor, samples, got = 0) {
   const words = { ...sensor, got, seconds: (samples / sensor.rate).toFixed(2) };
   return FACTS.says[what].replace(/{(\w+)}/g, (_, name) => words[name]);

@@ -107,7 +107,11 @@ def _install_files(files: Sequence[Path], folder: Path) -> None:
     shutil.rmtree(half, ignore_errors=True)
     half.mkdir(parents=True)
     for path in files:
-        shutil.copyfile(path, half / path.name)
+        if path.suffix == ".json":  # as a module: a browser imports it, too
+            text = path.read_text(encoding="utf-8")
+            (half / f"{path.name}.mjs").write_text(f"export default {text};\n", encoding="utf-8")
+        else:
+            shutil.copyfile(path, half / path.name)
     elf, binary = half / "bootrom.elf", half / "bootrom.bin"
     what = "building the boot ROM"
     log = half / "bootrom.log"

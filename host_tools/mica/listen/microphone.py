@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -41,6 +41,18 @@ print('used', _words.used)
 """
 
 
+def _values(option: str, text: str, keys: Sequence[str], named: Sequence[str], words: str) -> dict[str, Any]:
+    """Numbers of `key=1,key=2`; names, too, of the keys in `named`. Raises MicaError, which says `words`."""
+    values: dict[str, Any] = {}
+    for word in text.split(","):
+        key, _, value = word.partition("=")
+        is_name = key in named and value.isidentifier()
+        if key not in keys or key in values or not (value.isdecimal() or is_name):
+            raise MicaError(f"{option} {text}: '{word}'", todo=words)
+        values[key] = value if is_name else int(value)
+    return values
+
+
 @dataclass(frozen=True)
 class Microphone:
     """An I2S microphone of one channel by the numbers of its pins. bits: of a sample as I2S gives it, which reads 32 and keeps the upper ones."""
@@ -55,12 +67,7 @@ class Microphone:
     @classmethod
     def read(cls, text: str) -> Microphone:
         """`sck=16,ws=17,sd=18`. Raises MicaError."""
-        values: dict[str, int] = {}
-        for word in text.split(","):
-            key, _, value = word.partition("=")
-            if key not in ("sck", "ws", "sd", "id", "bits") or key in values or not value.isdecimal():
-                raise MicaError(f"--i2s {text}: '{word}'", todo=_WORDS)
-            values[key] = int(value)
+        values = _values("--i2s", text, ("sck", "ws", "sd", "id", "bits"), (), _WORDS)
         if not {"sck", "ws", "sd"} <= set(values) or values.get("bits", 16) not in (16, 32):
             raise MicaError(f"--i2s {text}", todo=_WORDS)
         return cls(**values)
@@ -93,13 +100,7 @@ class PdmMicrophone:
     @classmethod
     def read(cls, text: str) -> PdmMicrophone:
         """`clk=3,data=2`. Raises MicaError."""
-        values: dict[str, Any] = {}
-        for word in text.split(","):
-            key, _, value = word.partition("=")
-            is_name = key in ("clk", "data") and value.isidentifier()
-            if key not in ("clk", "data", "ratio", "gain") or key in values or not (value.isdecimal() or is_name):
-                raise MicaError(f"--pdm {text}: '{word}'", todo=_PDM_WORDS)
-            values[key] = value if is_name else int(value)
+        values = _values("--pdm", text, ("clk", "data", "ratio", "gain"), ("clk", "data"), _PDM_WORDS)
         ratio, gain = values.get("ratio", 64), values.get("gain", 1)
         if not {"clk", "data"} <= set(values) or ratio not in (64, 128, 256) or not 1 <= gain <= 64:
             raise MicaError(f"--pdm {text}", todo=_PDM_WORDS)

@@ -40,7 +40,6 @@ _DEMO = Path(mica.__file__).parent / "demo"
 LATER = ("pico", "examples")  # what a first visit does not load
 FOR_BOARDS = "native"
 ARCHS = tuple(name for name in natmod.USUAL if name != "x64")  # of native modules: those of boards at a cable
-_READ = re.compile(r"JSON\.parse\(fs\.readFileSync\(new URL\('([\w.]+)', import\.meta\.url\), 'utf8'\)\)")
 _WRITTEN = (0, 22, 3, 23, 1, 42, 2, 18, 17, 6, 282)  # pictures of the test set; the last is read wrong
 
 
@@ -209,9 +208,8 @@ def _pico(folder: Path, models: list[Path], progress: Progress) -> None:
 
 
 def _script(source: Path, target: Path) -> None:
-    """A script for Node.js, whose packages are files here; the file that it reads at its beginning becomes a part of it."""
+    """A script for Node.js, whose packages are files here."""
     text = source.read_text(encoding="utf-8")
-    text = _READ.sub(lambda match: (source.parent / match[1]).read_text(encoding="utf-8"), text)
     text = text.replace("from 'rp2040js'", "from './rp2040js/index.js'").replace("from 'node:fs'", "from './flash.mjs'")
     target.write_text(text, encoding="utf-8")
 
