@@ -380,6 +380,7 @@ def test_every_command_is_there(installed: Path) -> None:
     assert all(text.endswith("\ncode 0\n") for text in helps)
 
 
+@nightly
 def test_build(installed: Path) -> None:
     """boards/, firmware/ and usermod_c/ travel in the wheel."""
     built = json.loads(mica(installed, "build", "--board", "UNIX", "--json"))

@@ -157,9 +157,10 @@ USED = ("small", "dense", "two", "many", "state")  # by them
 ON_CORTEX_M3 = ["model_corrupt", "raw_kernels", "row_ranges"]
 
 
+@nightly
 @pytest.mark.parametrize("name", ON_EMULATORS)
 def test_script_on_newest(native_newest_unix: Link, name: str, models: dict[str, bytes]) -> None:  # noqa: F811
-    """A module built with one MicroPython runs on the stock firmware of the other."""
+    """A module built with one MicroPython runs on the stock firmware of the other: on each run, in tests/e2e/test_release.py."""
     assert run_native(native_newest_unix, name, models) == expected_lines(name)
 
 

@@ -11,7 +11,7 @@ from mica.errors import MicaError
 from mica.ir.graph import Graph, Node
 from mica.passes import streaming
 
-_TODO = "expected one, with as many numbers as the other or rows of them; join the networks where they were trained"
+_REMEDY = "expected one, with as many numbers as the other or rows of them; join the networks where they were trained"
 
 
 def join(first: Graph, second: Graph, names: tuple[str, str]) -> Graph:
@@ -22,7 +22,7 @@ def join(first: Graph, second: Graph, names: tuple[str, str]) -> Graph:
     taken = [i for i in second.inputs if i not in sources]
     if len(given) != 1 or len(taken) != 1:
         raise MicaError(
-            f"{names[0]} has the outputs {', '.join(given)}, and {names[1]} takes {', '.join(taken)}", todo=_TODO
+            f"{names[0]} has the outputs {', '.join(given)}, and {names[1]} takes {', '.join(taken)}", todo=_REMEDY
         )
     for name in [name for name in second.values if name in first.values]:
         new = name
@@ -37,7 +37,7 @@ def join(first: Graph, second: Graph, names: tuple[str, str]) -> Graph:
         if not rows:
             raise MicaError(
                 f"{names[0]} gives '{there.name}' {list(there.shape)}, and {names[1]} takes '{here.name}' {list(here.shape)}",
-                todo=_TODO,
+                todo=_REMEDY,
             )
         second.states.append(streaming.window(second, streaming.Window(here.name, axis, rows)))
     return _together(first, second, there.name, taken[0])
