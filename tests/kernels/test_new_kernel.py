@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 from new_kernel.additions import FILES, HERE, INSERTED, REPLACED
+from targets import nightly
 
 from mica.boards import load_board
 from mica.link.unix_board import UnixBoard
@@ -83,6 +84,7 @@ def _run(*command: str | Path, cwd: Path) -> str:
     return done.stdout
 
 
+@nightly
 def test_a_kernel_is_at_most_nine_files(tmp_path: Path) -> None:
     tree, out = tmp_path / "tree", tmp_path / "out"
     tree.mkdir()

@@ -21,6 +21,7 @@ import onnx
 import pytest
 from models import MODELS
 from rich_model import rich_model
+from targets import nightly
 
 from mica import engine
 from mica.cli.main import main
@@ -353,6 +354,7 @@ def test_types(built: Path, tmp_path: Path) -> None:
     assert [int(line.split(":")[0]) for line in said.splitlines()] == [at + 1 + k for k in range(len(MISTAKES))], said
 
 
+@nightly
 def test_time_beside_native(built: Path, tmp_path: Path) -> None:
     """Of CPU time, the fastest of many short measurements; the bound is wide, since other work on the machine disturbs them.
 
