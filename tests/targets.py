@@ -37,10 +37,11 @@ ONLY_BUILT = [
 BUILT = [*EVERY, *ONLY_BYTES, *ONLY_BUILT] if ALL else EVERY
 
 # On the newest MicroPython that Debian has, too. The binding and the board files are compiled against other headers there: the
-# user module's scripts run on the 64-bit build, and a 32-bit board answers with the digits; with --all a board of every compiler
-# and port does.
+# user module's scripts and the digits run on the 64-bit build; with --all a board of every compiler and port answers too.
 DEEP_ON_NEWEST = DEEP if ALL else ["UNIX"]
-ALSO_ON_NEWEST = ["QEMU_M0", "VIRT_RV32", "XTENSA_SIM", PICO] if ALL else ["MPS2_AN385"]
+ALSO_ON_NEWEST = ["MPS2_AN385", "QEMU_M0", "VIRT_RV32", "XTENSA_SIM", PICO] if ALL else ["UNIX"]
+# Scripts of tests/usermod/ that take a virtual Pico longest; UNIX and MPS2_AN385 run them each time.
+LONG_ON_A_PICO = () if ALL else ("fed", "learner", "learner_saved", "model_corrupt", "pictures", "strips")
 
 
 def sampled(whole: int, plain: int) -> int:

@@ -21,7 +21,7 @@ from mica.toolchain.build import build as build_firmware
 from mica.link.emulated import EmulatedBoard
 from mica.toolchain.micropython import NEWEST, choose
 from mica.link.unix_board import UnixBoard
-from targets import DEEP_ON_NEWEST
+from targets import DEEP_ON_NEWEST, LONG_ON_A_PICO, PICO
 from usermod_models import build
 
 HERE = Path(__file__).parent
@@ -143,6 +143,8 @@ def test_version(board: Link) -> None:
 @pytest.mark.parametrize("name", [s for s in SCRIPTS if not s.startswith("soft_reset")])
 def test_script(board: Link, name: str, models: dict[str, bytes]) -> None:
     """One script on a board with an empty heap."""
+    if board.name == PICO and name in LONG_ON_A_PICO:
+        pytest.skip("runs there in scripts/test --all only (MICA_TEST_ALL=1)")
     check_script(board, name, models)
 
 
