@@ -85,7 +85,7 @@ def _lines(rooms: tuple[str, ...], call: Any) -> int:
 
 def test_what_an_event_costs_does_not_grow_with_the_fleet() -> None:
     def each(boards: int) -> float:
-        rooms = ("fleet/dispatch.py", "fleet/pool.py", "scripts/fleet_sim.py")
+        rooms = ("fleet/dispatch.py", "fleet/pool.py", "tests/fleet/fleet_sim.py")
         return _lines(rooms, Simulation(Plan([0.1] * boards, 2 * boards)).run) / boards
 
     assert each(800) < 1.05 * each(200)

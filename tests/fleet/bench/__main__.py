@@ -19,7 +19,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from fleet_sim import Plan, Simulation
 
 import mica
 from mica.boards import load_board
@@ -44,6 +43,7 @@ sys.path.append(str(Path(__file__).resolve().parents[1]))
 import gateways
 import nats_broker
 from agent import SLOW
+from fleet_sim import Plan, Simulation
 
 DEMO = Path(mica.__file__).parent / "demo"
 

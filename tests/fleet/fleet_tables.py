@@ -1,8 +1,8 @@
-"""Writes host_tools/mica_fleet/FLEETS.md and its pictures: 10 to 1,000,000 boards, by fleet_sim.py and the real Rollout.
+"""Writes host_tools/mica_fleet/FLEETS.md: 10 to 1,000,000 boards, by fleet_sim.py and the real Rollout.
 
-To be run, and its results committed, when the dispatcher, the rollout or what they are assumed to cost changes. The pictures are drawn from the
-page's tables. --most N leaves rows of more boards as they stand on the page. With --check nothing is written: the rows that take no more than moments have to be
-what the simulators say today, and the pictures what the tables give.
+To be run, and its results committed, when the dispatcher, the rollout or what they are assumed to cost changes. --most N leaves rows
+of more boards as they stand on the page. With --check nothing is written: the rows that take no more than moments have to be
+what the simulators say today.
 """
 
 import argparse
@@ -13,7 +13,6 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
-from curves import Curve, Curves, draw
 from fleet_returns import returns
 from fleet_sim import Plan, Simulation
 from rollout_sim import Push, roll_out
@@ -21,7 +20,7 @@ from rollout_sim import Push, roll_out
 from mica_fleet.dispatch import Settings
 from mica_fleet.rollout import Terms
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "host_tools" / "mica_fleet" / "FLEETS.md"
 CHECKED = {"rate": 1000}  # boards; of other tables the first row
 SHARES = (1, 10, 25, 50, 75, 90, 95, 97, 100)  # per cent
@@ -77,48 +76,12 @@ TABLES: tuple[tuple[str, tuple[str, ...], tuple[int, ...], Callable[[int], Row]]
 )
 
 
-def as_number(cell: str) -> float | None:
-    return None if cell == "-" else float(cell.replace(",", ""))
-
-
-def shares(table: Table) -> list[Curve]:
-    found = []
-    for boards, row in table.items():
-        points = [(t, float(s)) for cell, s in zip(row, SHARES, strict=True) if (t := as_number(cell)) is not None]
-        found.append(Curve(f"{boards:,} boards", points))
-    return found
-
-
-def pictures(tables: dict[str, Table]) -> dict[str, str]:
-    """File name -> SVG."""
-    rate = tables["rate"]
-    lines = [
-        Curve(name, [(float(n), as_number(row[k]) or 0.0) for n, row in rate.items()])
-        for k, name in enumerate(TABLES[0][1])
-    ]
-    return {
-        "fleet_rate.svg": draw(Curves("Requests a second, boards of 100 ms", "boards", "requests a second", lines)),
-        "fleet_return.svg": draw(
-            Curves(
-                "Boards that are back after the broker was away for 1 s",
-                "seconds",
-                "% of boards",
-                shares(tables["return"]),
-                False,
-            )
-        ),
-        "fleet_rollout.svg": draw(
-            Curves("Boards that have a new model of 48 kB", "seconds", "% of boards", shares(tables["rollout"]), False)
-        ),
-    }
-
-
 TEXT = """# Fleets of up to a million boards
 
-Written by `scripts/fleet_pictures`. Nothing here was measured on boards. The real dispatcher and rollout run on a
-virtual clock (`scripts/fleet_sim.py`, `fleet_returns.py`, `rollout_sim.py`). Costs were measured with mosquitto on
-one core: 12 us of the broker for a message, 58 us for a connection, 80 us of the coordinator for an event. Real boards
-add their radio.
+Written by `scripts/fleet_tables`. Nothing here was measured on boards. The real dispatcher and rollout run on a
+virtual clock (`fleet_sim.py`, `fleet_returns.py` and `rollout_sim.py` in `tests/fleet`). Costs were measured with
+mosquitto on one core: 12 us of the broker for a message, 58 us for a connection, 80 us of the coordinator for an
+event. Real boards add their radio.
 
 ## The limits of one broker and one coordinator
 
@@ -126,8 +89,6 @@ Requests a second of boards that take 100 ms. The coordinator, a program in Pyth
 one for each fleet or model. A broker alone passes on some 40,000 requests a second, two messages each.
 
 {rate}
-![Requests a second against the number of boards](fleet_rate.svg)
-
 ## All boards come back at once
 
 The broker was away for one second. The table has seconds from its start until the coordinator knows this share of the
@@ -136,16 +97,12 @@ One mosquitto takes some 17,000 connections a second. If more boards try than it
 that have given up. So of a million boards only the first are back after {longest:.0f} s (-). So many need several brokers.
 
 {return}
-![Share of boards that are back, over time](fleet_return.svg)
-
 ## A rollout
 
 A model of 48 kB for boards that take 50 kB/s, in waves of 1, 10 % and 100 %. The broker sends 100 MB/s. 2 % of the
 boards are off. Seconds until this share has the model:
 
 {rollout}
-![Share of boards that have the model, over time](fleet_rollout.svg)
-
 The gate looks at the first 20 answers and stops a model that fails on 5 % of the boards. By then the whole second wave
 has been told, unless a rate (here 6,000 boards a minute) slows it down:
 
@@ -185,7 +142,7 @@ def tables_of(
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="scripts/fleet_pictures", description=__doc__)
+    parser = argparse.ArgumentParser(prog="scripts/fleet_tables", description=__doc__)
     parser.add_argument("--check", action="store_true", help="only compare")
     parser.add_argument("--most", type=int, default=MANY[-1], metavar="N", help="simulate fleets of up to N boards")
     args = parser.parse_args()
@@ -194,17 +151,13 @@ def main() -> int:
         tables = tables_of(CHECKED, old)
     else:
         tables = tables_of({name: args.most for name, *_ in TABLES}, old, partial(print, file=sys.stderr, flush=True))
-    files = {PAGE.name: page(tables), **pictures(tables)}
-    if args.check:
-        wrong = [name for name, text in files.items() if PAGE.with_name(name).read_text(encoding="utf-8") != text]
-        if wrong:
-            print(
-                f"fleet_pictures: {', '.join(wrong)}: not what the simulators give today; run scripts/fleet_pictures",
-                file=sys.stderr,
-            )
-        return 1 if wrong else 0
-    for name, text in files.items():
-        PAGE.with_name(name).write_text(text, encoding="utf-8")
+    if not args.check:
+        PAGE.write_text(page(tables), encoding="utf-8")
+    elif PAGE.read_text(encoding="utf-8") != page(tables):
+        print(
+            "fleet_tables: FLEETS.md is not what the simulators give today; run scripts/fleet_tables", file=sys.stderr
+        )
+        return 1
     return 0
 
 

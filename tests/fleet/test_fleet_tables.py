@@ -1,25 +1,24 @@
-"""host_tools/mica_fleet/FLEETS.md and its pictures come from `scripts/fleet_pictures`; the simulators keep their promises."""
+"""host_tools/mica_fleet/FLEETS.md comes from `scripts/fleet_tables`; the simulators keep their promises."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
-from conftest import DEMO
-from curves import Curve, Curves, draw
 from fleet_returns import CONNECT, returns
 from fleet_sim import Plan, Simulation
 from rollout_sim import Push, roll_out
 
 from mica_fleet.rollout import Terms
 
-ROOT = DEMO.parents[2]
+HERE = Path(__file__).parent
 
 
 def test_page() -> None:
     done = subprocess.run(
-        [sys.executable, ROOT / "scripts" / "fleet_pictures.py", "--check"],
+        [sys.executable, HERE / "fleet_tables.py", "--check"],
         capture_output=True,
         text=True,
         check=False,
@@ -63,9 +62,3 @@ def test_a_rollout_takes_what_the_links_take() -> None:
     course = roll_out(Push(100, board_rate=48e3, trial=2.0, off=0.1, terms=Terms(("50%", "100%"))))
     assert len(course.reached) == course.touched < 100 and course.seconds == pytest.approx(6.0, rel=0.01)
     assert "failed in wave" in roll_out(Push(100, bad=0.5)).reason
-
-
-def test_curves_are_drawn() -> None:
-    svg = draw(Curves("A < B", "x", "y", [Curve("one", [(1.0, 10.0), (10.0, 1000.0)]), Curve("two", [])]))
-    assert svg.startswith("<svg ") and "A &lt; B" in svg and svg.count("<polyline") == 2
-    assert 'points="84.0,372.0 644.0,52.0"' in svg
