@@ -22,7 +22,7 @@ has neither tag nor log.
 
 import binascii
 import struct
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePosixPath
 
 from mica.errors import MicaError
@@ -38,6 +38,7 @@ ON_TRIAL = 1  # flag of a half whose models are to pass their self-tests before 
 
 _MAGIC = b"\xd2\xcd\x31"
 _PADDING, _DATA, _FOLDER, _FILE = b"\x01", b"\x02", b"\x04", b"\x05"
+_WIDTH = 4  # bytes of a length that padding counts in: the same for all, so that the place of what follows is known
 
 # A file's content, or a folder's entries.
 _Node = bytes | dict[str, "_Node"]
@@ -50,13 +51,12 @@ def build(files: Mapping[str, bytes], *, align: int = ALIGN, size: int | None = 
     address. `tag` is put into padding at its beginning. Raises MicaError for impossible paths, and when the image is
     larger than `size`.
     """
-    tree = _tree(files)
     head = _PADDING + _number(len(tag)) + tag if tag else b""
-    # The format wants an even length. Padding can grow the image's own length by a byte, so a second try may be odd too.
-    for tail in (b"", _padding(3), _padding(4)):
-        image = b"".join(_record(_MAGIC, _Folder(tree, align, head=head, tail=tail), 0))
-        if len(image) % 2 == 0:
-            break
+    start = len(_MAGIC) + _WIDTH + len(head)
+    body = head + _entries(_tree(files), start, align)
+    if (len(_MAGIC) + _WIDTH + len(body)) % 2:  # the format wants an even length
+        body += _padding(3)
+    image = _MAGIC + _number(len(body), _WIDTH) + body
     if size is not None and len(image) > size:
         raise MicaError(f"the ROMFS image has {len(image):,} bytes, and its partition {size:,}", todo="leave files out")
     return image
@@ -191,81 +191,24 @@ def _number(value: int, width: int = 1) -> bytes:
     return b"\x80" * (width - len(digits)) + bytes(digits)
 
 
-def _record(kind: bytes, body: "_Folder | _File", at: int) -> Iterator[bytes]:
-    """The record as it stands at offset `at` of the image.
-
-    Where the body begins depends on the width of its length, and its length, by the padding in it, on where it begins:
-    so try widths until one holds. A number may be wider than it needs to be.
-    """
-    width = 1
-    while True:
-        chunks = list(body.chunks(at + len(kind) + width))
-        length = _number(sum(map(len, chunks)), width)
-        if len(length) == width:
-            return iter([kind, length, *chunks])
-        width += 1
-
-
-class _File:
-    """A file's payload; `align` puts its data in their place by padding in front of them."""
-
-    def __init__(self, name: bytes, data: bytes, align: int) -> None:
-        self.name = name
-        self.data = data
-        self.align = align
-
-    def chunks(self, at: int) -> Iterator[bytes]:
-        head = _number(len(self.name)) + self.name
-        data_head = _DATA + _number(len(self.data))
-        yield head
-        pad = -(at + len(head) + len(data_head)) % self.align
-        while 0 < pad < 2:
-            pad += self.align
-        if pad:
-            yield _padding(pad)
-        yield data_head
-        yield self.data
-
-
-class _Folder:
-    """A folder's payload; the top folder has no name."""
-
-    def __init__(
-        self,
-        entries: Mapping[str, _Node],
-        align: int,
-        name: bytes | None = None,
-        head: bytes = b"",
-        tail: bytes = b"",
-    ) -> None:
-        self.entries = entries
-        self.align = align
-        self.name = name
-        self.head = head
-        self.tail = tail
-
-    def chunks(self, at: int) -> Iterator[bytes]:
-        if self.name is not None:
-            head = _number(len(self.name)) + self.name
-            at += len(head)
-            yield head
-        at += len(self.head)
-        yield self.head
-        for name, node in self.entries.items():
-            encoded = name.encode()
-            if isinstance(node, dict):
-                record = _record(_FOLDER, _Folder(node, self.align, encoded), at)
-            else:
-                record = _record(_FILE, _File(encoded, node, self.align), at)
-            for chunk in record:
-                at += len(chunk)
-                yield chunk
-        yield self.tail
+def _entries(entries: Mapping[str, _Node], at: int, align: int) -> bytes:
+    """The records of a folder's entries, the first at offset `at` of the image: padding puts each file's data in their place."""
+    made = bytearray()
+    for name, node in entries.items():
+        encoded = name.encode()
+        head = _number(len(encoded)) + encoded
+        inside = at + len(made) + 1 + _WIDTH + len(head)
+        if isinstance(node, dict):
+            kind, body = _FOLDER, _entries(node, inside, align)
+        else:
+            kind, data_head = _FILE, _DATA + _number(len(node))
+            pad = -(inside + len(data_head)) % align
+            pad += align if pad == 1 else 0  # no padding has one byte
+            body = (_padding(pad) if pad else b"") + data_head + node
+        made += kind + _number(len(head) + len(body), _WIDTH) + head + body
+    return bytes(made)
 
 
 def _padding(size: int) -> bytes:
-    """A padding record of `size` bytes, 2 or more."""
-    width = 1
-    while len(_number(size - 1 - width)) > width:
-        width += 1
-    return _PADDING + _number(size - 1 - width, width) + bytes(size - 1 - width)
+    """A padding record of `size` bytes, 2 to 129."""
+    return _PADDING + _number(size - 2) + bytes(size - 2)

@@ -6,6 +6,7 @@ const ALIGN = 16; // of a file's data
 const PAGE = 256;
 const [PADDING, DATA, FOLDER, FILE] = [1, 2, 4, 5];
 const MAGIC = [0xd2, 0xcd, 0x31];
+const WIDTH = 4; // bytes of a length that padding counts in
 const encoder = new TextEncoder();
 const TAG = encoder.encode('mica:half');
 
@@ -16,40 +17,30 @@ function number(value, width = 1) {
   return [...Array(Math.max(0, width - digits.length)).fill(128), ...digits];
 }
 
-function padding(size) {
-  let width = 1;
-  while (number(size - 1 - width).length > width) ++width;
-  return [PADDING, ...number(size - 1 - width, width), ...Array(size - 1 - width).fill(0)];
-}
-
+const padding = (size) => [PADDING, size - 2, ...Array(size - 2).fill(0)]; // 2 to 129 bytes
 const bytesIn = (chunks) => chunks.reduce((sum, chunk) => sum + chunk.length, 0);
 
-// The record at offset `at`. Its body depends on the width of its length, and that on the body: widths are tried until one holds.
-function record(kind, body, at) {
-  for (let width = 1; ; ++width) {
-    const chunks = body(at + kind.length + width);
-    const length = number(bytesIn(chunks), width);
-    if (length.length === width) return [kind, length, ...chunks];
-  }
-}
-
-const file = (name, data) => (at) => {
-  const head = [...number(name.length), ...name];
-  const start = [DATA, ...number(data.length)];
-  let pad = (ALIGN - ((at + head.length + start.length) % ALIGN)) % ALIGN;
-  if (pad === 1) pad += ALIGN;
-  return [head, pad ? padding(pad) : [], start, data];
-};
-
-const folder = (entries, head, tail) => (at) => {
-  const chunks = [head];
+// The records of a folder's entries, the first at offset `at` of the image.
+function records(entries, at) {
+  const chunks = [];
   for (const [name, node] of entries) {
     const encoded = encoder.encode(name);
-    const inner = node instanceof Map ? folder(node, [...number(encoded.length), ...encoded], []) : file(encoded, node);
-    chunks.push(...record([node instanceof Map ? FOLDER : FILE], inner, at + bytesIn(chunks)));
+    const head = [...number(encoded.length), ...encoded];
+    const inside = at + bytesIn(chunks) + 1 + WIDTH + head.length;
+    let body;
+    if (node instanceof Map) {
+      body = records(node, inside);
+    } else {
+      const start = [DATA, ...number(node.length)];
+      let pad = (ALIGN - ((inside + start.length) % ALIGN)) % ALIGN;
+      if (pad === 1) pad += ALIGN;
+      body = [pad ? padding(pad) : [], start, node];
+    }
+    const kind = node instanceof Map ? FOLDER : FILE;
+    chunks.push([kind, ...number(head.length + bytesIn(body), WIDTH), ...head], ...body);
   }
-  return [...chunks, tail];
-};
+  return chunks;
+}
 
 // files: Map from path to Uint8Array. Returns the image, and a Map from path to the offset of its data.
 export function halfImage(files) {
@@ -60,12 +51,10 @@ export function halfImage(files) {
     for (const name of names.slice(0, -1)) here = here.get(name) ?? here.set(name, new Map()).get(name);
     here.set(names.at(-1), files.get(path));
   }
-  let chunks;
-  // Its length is even. Padding can grow the image's own length by a byte, so a second try may be odd too.
-  for (const tail of [[], padding(3), padding(4)]) {
-    chunks = record(MAGIC, folder(tree, [PADDING, TAG.length, ...TAG], tail), 0);
-    if (bytesIn(chunks) % 2 === 0) break;
-  }
+  const head = [PADDING, TAG.length, ...TAG];
+  const body = [head, ...records(tree, MAGIC.length + WIDTH + head.length)];
+  if ((MAGIC.length + WIDTH + bytesIn(body)) % 2) body.push(padding(3)); // its length is even
+  const chunks = [[...MAGIC, ...number(bytesIn(body), WIDTH)], ...body];
   const image = new Uint8Array(bytesIn(chunks));
   const starts = new Map();
   let at = 0;
