@@ -5,7 +5,7 @@ an arena that is too small, RuntimeError for a busy arena, outputs that are gone
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple, Protocol, Required, TypedDict, TypeVar, Unpack, overload
+from typing import Any, NamedTuple, Protocol, Required, TypedDict, TypeVar, overload
 
 from mica.layer import Layer
 from mica.operators import Tensor
@@ -23,6 +23,37 @@ Around = Callable[[Layer, Callable[[], None]], object]  # the function does the 
 Part = tuple[int, int, int, int]  # of a picture: x, y, width, height
 Frame = tuple[Any, int, int, str]  # buffer, width, height, format: m.see(*frame)
 Function = Callable[[tuple[Tensor, ...], tuple[Tensor, ...], dict[str, Any]], object]  # inputs, outputs, attributes
+
+# Keyword arguments of mica.kernels, with what is taken where they are not given.
+class Clamp(TypedDict, total=False):
+    y_zero: int  # 0
+    act_min: int  # -128
+    act_max: int  # 127
+
+class Sum(Clamp, total=False):
+    mult_a: Required[int]
+    mult_b: Required[int]
+    offset: Required[int]
+    shift: Required[int]
+    a_shape: Required[Sequence[int]]
+    b_shape: Required[Sequence[int]]
+    out_shape: Required[Sequence[int]]
+
+class Window(Clamp, total=False):
+    x_shape: Required[Sequence[int]]
+    out_shape: Required[Sequence[int]]
+    kernel: Required[Sequence[int]]
+    stride: Sequence[int]  # (1, 1)
+    dilation: Sequence[int]  # (1, 1)
+    pad: Sequence[int]  # (0, 0)
+    x_zero: int  # 0
+
+class Groups(Window, total=False):
+    groups: int  # 1
+
+class Mean(Window, total=False):
+    pad_end: Sequence[int]  # (0, 0)
+    count_include_pad: int  # 0
 
 class Watchdog(Protocol):
     def feed(self) -> object: ...
@@ -227,70 +258,15 @@ def info() -> Info: ...
 def load(buf: Buffer, arena: Arena | Buffer | None = None, *, missing_kernels: bool = False) -> Model:
     """Load a file. With `missing_kernels` also one that needs kernels this firmware lacks: such a step wants replace()."""
 
-# The kernels: see mica.kernels.
-class _Clamp(TypedDict, total=False):
-    act_min: int  # -128 by default
-    act_max: int  # 127
+Operand = tuple[Buffer, Sequence[int], int, float]  # buffer, shape, zero point, scale
 
-class _Window(_Clamp, total=False):
-    x_shape: Required[Sequence[int]]
-    out_shape: Required[Sequence[int]]
-    kernel: Required[Sequence[int]]
-    stride: Sequence[int]  # (1, 1) by default
-    dilation: Sequence[int]  # (1, 1)
-    pad: Sequence[int]  # (0, 0)
-
-class _Zeros(_Window, total=False):
-    x_zero: int  # 0 by default
-    y_zero: int  # 0
-
-class _Sum(_Clamp, total=False):
-    mult_a: Required[int]
-    mult_b: Required[int]
-    offset: Required[int]
-    shift: Required[int]
-    y_zero: int  # 0 by default
-    a_shape: Required[Sequence[int]]
-    b_shape: Required[Sequence[int]]
-    out_shape: Required[Sequence[int]]
-
-def gemm(
-    x: Buffer,
-    weights: Buffer,
-    bias: Buffer,
-    mult: Buffer,
-    shift: Buffer,
-    out: Buffer,
-    *,
-    y_zero: int = 0,
-    **more: Unpack[_Clamp],
-) -> Buffer: ...
-def conv2d(
-    x: Buffer,
-    weights: Buffer,
-    bias: Buffer,
-    mult: Buffer,
-    shift: Buffer,
-    out: Buffer,
-    *,
-    groups: int = 1,
-    **more: Unpack[_Zeros],
-) -> Buffer: ...
-def depthwise_conv2d(
-    x: Buffer, weights: Buffer, bias: Buffer, mult: Buffer, shift: Buffer, out: Buffer, **more: Unpack[_Zeros]
-) -> Buffer: ...
-def max_pool2d(x: Buffer, out: Buffer, **more: Unpack[_Window]) -> Buffer: ...
-def average_pool2d(
-    x: Buffer,
-    mult: Buffer,
-    shift: Buffer,
-    out: Buffer,
-    *,
-    pad_end: Sequence[int] = (0, 0),
-    count_include_pad: int = 0,
-    **more: Unpack[_Zeros],
-) -> Buffer: ...
-def add(a: Buffer, b: Buffer, out: Buffer, **more: Unpack[_Sum]) -> Buffer: ...
-def softmax(x: Buffer, table: Buffer, out: Buffer, *, axis: int = 0) -> Buffer: ...
-def lut(x: Buffer, table: Buffer, out: Buffer) -> Buffer: ...
-def transpose(x: Buffer, out: Buffer, *, x_shape: Sequence[int], perm: Sequence[int]) -> Buffer: ...
+def run_kernel(
+    kernel: str,
+    out: Operand,
+    inputs: Sequence[Operand],
+    constants: Sequence[Buffer],
+    typecodes: str,
+    params: Sequence[int],
+    /,
+) -> tuple[str, int] | None:
+    """A kernel of int8 on any buffers: see mica.kernels. None, or why not, and which constant (0 to 5) or parameter (from 6 on) is wrong."""

@@ -93,7 +93,8 @@ def test_c_module(unix_board: Link) -> None:
     stub = ast.parse((STUBS / "_mica.pyi").read_text())
     said = names_of(stub)
     types_only = {"Buffer", "Info", "Tokens", "TensorInfo", "StepInfo", "ModelInfo", "step"}
-    of_annotations = "Around Fill Frame Function Input Inputs Outputs Part Visit Watchdog Which"
+    of_annotations = "Around Fill Frame Function Input Inputs Operand Outputs Part Visit Watchdog Which"
+    of_annotations += " Clamp Groups Mean Sum Window"  # of mica.kernels
     types_only |= set(of_annotations.split())
     assert set(said) - types_only == module
     for name, real in (("Model", model), ("Arena", arena)):

@@ -55,7 +55,7 @@ RAW = (
     "begin", "end", "input", "output", "write", "read", "tensor", "tensor_data", "tensor_view", "step_info", "meta", "golden",
     "golden_crcs", "check", "reset_state", "rearm", "load", "store", "step_params", "step_constant",
 )  # fmt: skip
-KERNELS = ("load", "info", "cores", "Arena", "gemm", "conv2d", "depthwise_conv2d", "add", "softmax", "lut", "transpose")
+KERNELS = ("load", "info", "cores", "Arena", "run_kernel")
 
 
 def one():
@@ -70,7 +70,7 @@ def one():
         target, name = _mica, KERNELS[rnd(len(KERNELS))]
     calls += 1
     try:
-        args = [1] if name == "profile" else [odd() for _ in range(6 if name == "gemm" else rnd(4))]
+        args = [1] if name == "profile" else [odd() for _ in range(6 if name == "run_kernel" else rnd(4))]
         held.append(getattr(target, name)(*args))
         if len(held) > 4:
             held.pop(0)

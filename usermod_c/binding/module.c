@@ -69,33 +69,7 @@ static const mp_rom_map_elem_t module_globals_table[] = {
     { MP_ROM_QSTR(MP_QSTR_Quantised), MP_ROM_PTR(&mp_mica_quantised_type) },
     { MP_ROM_QSTR(MP_QSTR_arena), MP_ROM_PTR(&mp_mica_arena_static) },
     #ifndef MICA_WITHOUT_RAW
-    #ifndef MICA_WITHOUT_FULLY_CONNECTED_S8
-    { MP_ROM_QSTR(MP_QSTR_gemm), MP_ROM_PTR(&mp_mica_raw_gemm_obj) },
-    #endif
-    #ifndef MICA_WITHOUT_CONV2D_S8
-    { MP_ROM_QSTR(MP_QSTR_conv2d), MP_ROM_PTR(&mp_mica_raw_conv2d_obj) },
-    #endif
-    #ifndef MICA_WITHOUT_DEPTHWISE_CONV2D_S8
-    { MP_ROM_QSTR(MP_QSTR_depthwise_conv2d), MP_ROM_PTR(&mp_mica_raw_depthwise_conv2d_obj) },
-    #endif
-    #ifndef MICA_WITHOUT_MAX_POOL2D_S8
-    { MP_ROM_QSTR(MP_QSTR_max_pool2d), MP_ROM_PTR(&mp_mica_raw_max_pool2d_obj) },
-    #endif
-    #ifndef MICA_WITHOUT_AVERAGE_POOL2D_S8
-    { MP_ROM_QSTR(MP_QSTR_average_pool2d), MP_ROM_PTR(&mp_mica_raw_average_pool2d_obj) },
-    #endif
-    #ifndef MICA_WITHOUT_ADD_S8
-    { MP_ROM_QSTR(MP_QSTR_add), MP_ROM_PTR(&mp_mica_raw_add_obj) },
-    #endif
-    #ifndef MICA_WITHOUT_SOFTMAX_S8
-    { MP_ROM_QSTR(MP_QSTR_softmax), MP_ROM_PTR(&mp_mica_raw_softmax_obj) },
-    #endif
-    #ifndef MICA_WITHOUT_LUT_S8
-    { MP_ROM_QSTR(MP_QSTR_lut), MP_ROM_PTR(&mp_mica_raw_lut_obj) },
-    #endif
-    #ifndef MICA_WITHOUT_TRANSPOSE_S8
-    { MP_ROM_QSTR(MP_QSTR_transpose), MP_ROM_PTR(&mp_mica_raw_transpose_obj) },
-    #endif
+    { MP_ROM_QSTR(MP_QSTR_run_kernel), MP_ROM_PTR(&mp_mica_run_kernel_obj) },
     #endif
 };
 MP_DEFINE_CONST_DICT(mp_mica_module_globals, module_globals_table);

@@ -111,15 +111,7 @@ mp_obj_t mp_mica_values_load(const mica_tensor_t *t, mp_mica_floats_t **kept); /
 void mp_mica_values_load_into(const mica_tensor_t *t, mp_obj_t buffer); // allocates nothing
 
 // raw.c: kernels on any buffers
-MP_DECLARE_CONST_FUN_OBJ_KW(mp_mica_raw_gemm_obj);
-MP_DECLARE_CONST_FUN_OBJ_KW(mp_mica_raw_conv2d_obj);
-MP_DECLARE_CONST_FUN_OBJ_KW(mp_mica_raw_depthwise_conv2d_obj);
-MP_DECLARE_CONST_FUN_OBJ_KW(mp_mica_raw_max_pool2d_obj);
-MP_DECLARE_CONST_FUN_OBJ_KW(mp_mica_raw_average_pool2d_obj);
-MP_DECLARE_CONST_FUN_OBJ_KW(mp_mica_raw_add_obj);
-MP_DECLARE_CONST_FUN_OBJ_KW(mp_mica_raw_softmax_obj);
-MP_DECLARE_CONST_FUN_OBJ_KW(mp_mica_raw_lut_obj);
-MP_DECLARE_CONST_FUN_OBJ_KW(mp_mica_raw_transpose_obj);
+MP_DECLARE_CONST_FUN_OBJ_VAR_BETWEEN(mp_mica_run_kernel_obj);
 
 // text.c
 NORETURN void mp_mica_raise(const mica_error_t *err, const void *base, size_t len); // the one place

@@ -106,6 +106,18 @@ const mica_info_t *mica_model_info(const mica_model_t *m);
 // Runs step i of [0, n_steps). Allocates nothing, touches only arena, state and (reading) the file.
 void mica_run_step(const mica_model_t *m, uint32_t i);
 
+// One run of a kernel of int8 on buffers, without a file and without scratch: what a step's record would say. y and x: data, bytes, rank, dims
+// (1 beyond rank), zero point and scale; blobs: constants, each aligned as its elements. Everything is checked; *err says what is wrong, with
+// the byte of the record.
+typedef struct {
+    uint32_t kernel, n_inputs;
+    mica_tensor_t y, x[MICA_MAX_INPUTS];
+    int32_t params[MICA_MAX_PARAMS];
+    const void *blobs[MICA_MAX_BLOBS];
+    uint32_t blob_bytes[MICA_MAX_BLOBS];
+} mica_single_t;
+mica_status_t mica_run_single(const mica_single_t *c, mica_error_t *err);  // not with MICA_WITHOUT_RAW
+
 // Step i in pieces, for cores that work side by side: mica_run_part() once for each part of [0, parts), in any order or all
 // at once, is mica_run_step(). Each takes a range of the output's rows and a share of the scratch. What a row is: of an image
 // or a matrix, a row; of an image one row high under a window, such as a signal, a column; of a fully connected layer with

@@ -5,7 +5,7 @@
 //   mica_NAME_check(p, what)     MICA_OK, or MICA_ERR_SHAPE / MICA_ERR_RANGE when shapes and numbers disagree. Looks at no
 //                                buffer, so it comes before the addresses are known. *what then says what was wrong:
 //                                read it after the call, not in the same argument list, which C evaluates in any order.
-//   mica_NAME_x_bytes(p), ...    length of a buffer, once check has passed, where somebody asks; all fit an int32
+//   mica_NAME_weights_bytes(p), ...  length of a buffer, once check has passed, where somebody asks; all fit an int32
 //   mica_NAME_check_constants(p, what)   looks at the values of the constants (only kernels that have some)
 //   mica_NAME_rows(p)            into how many rows the output can be cut
 //   mica_NAME_ref(p, row_begin, row_end, scratch, scratch_bytes)   the kernel: computes the rows [row_begin, row_end)

@@ -12,14 +12,6 @@ mica_status_t mica_window_check(const mica_window_t *w, const char **what);
 // The same, and that the groups of a convolution fit its channels.
 mica_status_t mica_groups_check(const mica_window_t *w, uint32_t groups, const char **what);
 
-static inline size_t mica_window_x_bytes(const mica_window_t *w) {
-    return (size_t)w->in_h * w->in_w * w->in_c;
-}
-
-static inline size_t mica_window_y_bytes(const mica_window_t *w) {
-    return (size_t)w->out_h * w->out_w * w->out_c;
-}
-
 static inline bool mica_aligned4(const void *p) {
     return ((uintptr_t)p & 3) == 0;
 }

@@ -88,6 +88,7 @@ typedef struct {
     const uint8_t *record;
     mica_error_t *err;
     const char *what;    // why a kernel's check failed
+    const void *const *blobs;  // where the constants lie; null: in the file
     bool fast;           // claims FAST; taken by mica_load_channels
     uint8_t layout;      // of the weights; taken by mica_load_layout
     uint32_t n_inputs;

@@ -92,7 +92,10 @@ const void *mica_load_blob(mica_step_record_t *r, uint32_t i, size_t bytes, uint
     } else if (offset > data->bytes || found > data->bytes - offset) {
         mica_record_fail(r, MICA_ERR_BOUNDS, "a constant passes the end of DATA", field, offset, data->bytes);
     }
-    return mica_load_ok(r) ? r->m->file.base + data->offset + offset : NULL;
+    if (!mica_load_ok(r)) {
+        return NULL;
+    }
+    return r->blobs != NULL ? r->blobs[i] : r->m->file.base + data->offset + offset;
 }
 
 uint8_t mica_load_layout(mica_step_record_t *r, uint32_t layouts) {

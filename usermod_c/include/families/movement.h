@@ -14,7 +14,6 @@ typedef struct {
     uint16_t y_dims[MICA_MAX_RANK];  // y_dims[0..rank)
 } mica_transpose_s8_t;
 
-size_t mica_transpose_s8_x_bytes(const mica_transpose_s8_t *p);  // and of y
 
 // ---- move_s8: a copy with strides, y[i] = x[begin + sum over j of i[j] * dim[j].stride]
 //   x int8 [x_n]; y int8 of shape dim[].n; every element it reads is inside x; rows: dim[0].n

@@ -17,7 +17,6 @@ typedef struct {
     int8_t y_zero;
 } mica_softmax_s8_t;
 
-size_t mica_softmax_s8_x_bytes(const mica_softmax_s8_t *p);  // and of y
 static inline uint32_t mica_softmax_s8_rows(const mica_softmax_s8_t *p) {
     return p->rows;  // here, because calling it would be a seventh of what two classes cost
 }

@@ -43,8 +43,6 @@ typedef struct {
     int8_t x_zero;
 } mica_conv2d_s8_t;
 
-size_t mica_conv2d_s8_x_bytes(const mica_conv2d_s8_t *p);
-size_t mica_conv2d_s8_y_bytes(const mica_conv2d_s8_t *p);
 size_t mica_conv2d_s8_weights_bytes(const mica_conv2d_s8_t *p);
 uint32_t mica_conv2d_s8_channels(const mica_conv2d_s8_t *p);  // elements of bias, mult and shift
 
@@ -58,8 +56,6 @@ typedef struct {
     mica_window_t win;
 } mica_depthwise_conv2d_s8_t;
 
-size_t mica_depthwise_conv2d_s8_x_bytes(const mica_depthwise_conv2d_s8_t *p);
-size_t mica_depthwise_conv2d_s8_y_bytes(const mica_depthwise_conv2d_s8_t *p);
 size_t mica_depthwise_conv2d_s8_weights_bytes(const mica_depthwise_conv2d_s8_t *p);
 uint32_t mica_depthwise_conv2d_s8_channels(const mica_depthwise_conv2d_s8_t *p);
 
@@ -88,8 +84,6 @@ typedef struct {
     uint16_t in_k, out_n;
 } mica_fully_connected_s8_t;
 
-size_t mica_fully_connected_s8_x_bytes(const mica_fully_connected_s8_t *p);
-size_t mica_fully_connected_s8_y_bytes(const mica_fully_connected_s8_t *p);
 size_t mica_fully_connected_s8_weights_bytes(const mica_fully_connected_s8_t *p);
 uint32_t mica_fully_connected_s8_channels(const mica_fully_connected_s8_t *p);
 
@@ -102,8 +96,6 @@ typedef struct {
     mica_window_t win;
 } mica_max_pool2d_s8_t;
 
-size_t mica_max_pool2d_s8_x_bytes(const mica_max_pool2d_s8_t *p);
-size_t mica_max_pool2d_s8_y_bytes(const mica_max_pool2d_s8_t *p);
 
 // ---- average_pool2d_s8: y = clamp(y_zero + requant(sum of (x - x_zero), mult[e], shift[e])), e = n - 1, or 0 with one entry
 //   x int8 [1, H, W, C]; y int8 [1, OH, OW, C]; n: taps inside the image, and its pads with count_include_pad; rows: OH
@@ -120,7 +112,5 @@ typedef struct {
     uint32_t entries;       // 1 or kernel_h * kernel_w
 } mica_average_pool2d_s8_t;
 
-size_t mica_average_pool2d_s8_x_bytes(const mica_average_pool2d_s8_t *p);
-size_t mica_average_pool2d_s8_y_bytes(const mica_average_pool2d_s8_t *p);
 
 #endif

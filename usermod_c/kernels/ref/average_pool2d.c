@@ -37,14 +37,6 @@ mica_status_t mica_average_pool2d_s8_check(const mica_average_pool2d_s8_t *p, co
     return mica_act_check(p->act_min, p->act_max, what);
 }
 
-size_t mica_average_pool2d_s8_x_bytes(const mica_average_pool2d_s8_t *p) {
-    return mica_window_x_bytes(&p->win);
-}
-
-size_t mica_average_pool2d_s8_y_bytes(const mica_average_pool2d_s8_t *p) {
-    return mica_window_y_bytes(&p->win);
-}
-
 mica_status_t mica_average_pool2d_s8_check_constants(const mica_average_pool2d_s8_t *p, const char **what) {
     return mica_requant_check(p->mult, p->shift, p->entries, what);
 }

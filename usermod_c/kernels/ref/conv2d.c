@@ -10,14 +10,6 @@ mica_status_t mica_conv2d_s8_check(const mica_conv2d_s8_t *p, const char **what)
     return status != MICA_OK ? status : mica_act_check(p->ch.act_min, p->ch.act_max, what);
 }
 
-size_t mica_conv2d_s8_x_bytes(const mica_conv2d_s8_t *p) {
-    return mica_window_x_bytes(&p->win);
-}
-
-size_t mica_conv2d_s8_y_bytes(const mica_conv2d_s8_t *p) {
-    return mica_window_y_bytes(&p->win);
-}
-
 // Length of one output channel's weights.
 static uint32_t reduction(const mica_conv2d_s8_t *p) {
     return (uint32_t)p->win.kernel_h * p->win.kernel_w * (p->win.in_c / p->groups);

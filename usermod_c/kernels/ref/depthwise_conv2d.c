@@ -22,14 +22,6 @@ mica_status_t mica_depthwise_conv2d_s8_check(const mica_depthwise_conv2d_s8_t *p
     return mica_act_check(p->ch.act_min, p->ch.act_max, what);
 }
 
-size_t mica_depthwise_conv2d_s8_x_bytes(const mica_depthwise_conv2d_s8_t *p) {
-    return mica_window_x_bytes(&p->win);
-}
-
-size_t mica_depthwise_conv2d_s8_y_bytes(const mica_depthwise_conv2d_s8_t *p) {
-    return mica_window_y_bytes(&p->win);
-}
-
 size_t mica_depthwise_conv2d_s8_weights_bytes(const mica_depthwise_conv2d_s8_t *p) {
     return (size_t)p->win.out_c * p->win.kernel_h * p->win.kernel_w;
 }

@@ -18,14 +18,6 @@ mica_status_t mica_fully_connected_s8_check(const mica_fully_connected_s8_t *p, 
     return mica_act_check(p->ch.act_min, p->ch.act_max, what);
 }
 
-size_t mica_fully_connected_s8_x_bytes(const mica_fully_connected_s8_t *p) {
-    return (size_t)p->rows * p->in_k;
-}
-
-size_t mica_fully_connected_s8_y_bytes(const mica_fully_connected_s8_t *p) {
-    return (size_t)p->rows * p->out_n;
-}
-
 size_t mica_fully_connected_s8_weights_bytes(const mica_fully_connected_s8_t *p) {
     return mica_weights_bytes(p->ch.layout, p->out_n, p->in_k);
 }

@@ -17,14 +17,6 @@ mica_status_t mica_max_pool2d_s8_check(const mica_max_pool2d_s8_t *p, const char
     return mica_act_check(p->act_min, p->act_max, what);
 }
 
-size_t mica_max_pool2d_s8_x_bytes(const mica_max_pool2d_s8_t *p) {
-    return mica_window_x_bytes(&p->win);
-}
-
-size_t mica_max_pool2d_s8_y_bytes(const mica_max_pool2d_s8_t *p) {
-    return mica_window_y_bytes(&p->win);
-}
-
 uint32_t mica_max_pool2d_s8_rows(const mica_max_pool2d_s8_t *p) {
     return p->win.out_h;
 }

@@ -12,10 +12,6 @@ mica_status_t mica_softmax_s8_check(const mica_softmax_s8_t *p, const char **wha
     return MICA_OK;
 }
 
-size_t mica_softmax_s8_x_bytes(const mica_softmax_s8_t *p) {
-    return (size_t)p->rows * p->axis;
-}
-
 mica_status_t mica_softmax_s8_check_constants(const mica_softmax_s8_t *p, const char **what) {
     mica_status_t status = mica_exponentials_check(p->table, p->axis, what);
     for (uint32_t d = 256; status == MICA_OK && p->wide && d < 512; ++d) {

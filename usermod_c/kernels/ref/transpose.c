@@ -25,14 +25,6 @@ mica_status_t mica_transpose_s8_check(const mica_transpose_s8_t *p, const char *
     return seen == (1u << p->rank) - 1 ? MICA_OK : MICA_ERR_SHAPE;
 }
 
-size_t mica_transpose_s8_x_bytes(const mica_transpose_s8_t *p) {
-    size_t n = 1;
-    for (uint32_t i = 0; i < p->rank; ++i) {
-        n *= p->y_dims[i];
-    }
-    return n;
-}
-
 uint32_t mica_transpose_s8_rows(const mica_transpose_s8_t *p) {
     return p->rank ? p->y_dims[0] : 1;
 }
