@@ -7,11 +7,11 @@ from pathlib import Path
 
 import numpy as np
 import onnxruntime
+import pdm_oracle as pdm
 import pytest
 from nets import MODELS
 from pdm_streams import Filter, sent
 
-from mica.reference import pdm
 from mica.reference.front_end import features
 from mica.sound import front_ends
 
