@@ -249,11 +249,6 @@ class Dispatcher:
     def audits_open(self) -> int:
         return self._auditing
 
-    def homeless(self) -> dict[int, int]:
-        """Models that requests wait for and no board at work has -> how many wait."""
-        have = {m for b in self._boards.values() if b.up and not b.quarantined for m in b.models}
-        return {crc: m.waiting for crc, m in self._models.items() if m.waiting and crc not in have}
-
     def boards(self) -> dict[str, str]:
         """Name -> up, down, suspect or quarantined."""
 

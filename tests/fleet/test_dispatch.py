@@ -216,7 +216,6 @@ def test_busy_boards_are_asked_later_and_a_board_without_the_model_never() -> No
     again = sends(d.tick(0.16))
     assert len(again) == 1
     assert sends(d.answer(0.2, *reply(again[0], b"", Status.NO_MODEL))) == []
-    assert d.homeless() == {MODEL: 1}
     assert len(sends(d.birth(0.3, "b", 1, 1, [MODEL]))) == 1
 
 
