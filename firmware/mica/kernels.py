@@ -137,6 +137,12 @@ def softmax(x: Buffer, table: Buffer, out: Buffer, *, axis: int = 0) -> Buffer:
 
 def lut(x: Buffer, table: Buffer, out: Buffer) -> Buffer:
     """out[i] = table[x[i] + 128], element by element."""
+    n = 65535  # of one axis
+    if len(x) > n and len(x) == len(out):
+        parts, to = memoryview(x), memoryview(out)
+        for i in range(0, len(x), n):
+            lut(parts[i : i + n], table, to[i : i + n])
+        return out
     shape = (len(x),)
     return _run("lut_s8", (out, shape, 0, 1.0), ((x, shape, 0, 1.0),), (table,))
 

@@ -102,3 +102,7 @@ out = array("b", bytes(6))
 transpose(s8(1, 2, 3, 4, 5, 6), out, x_shape=(2, 3), perm=(1, 0))
 print(list(out))
 print(len(lut(memoryview(s8(1, 2, 3, 4))[1:3], mirror, memoryview(out)[2:4])), list(out))
+many = bytearray(70000)  # more than one axis can have
+many[-1] = 5
+lut(many, mirror, many)
+print(many[0], many[-1])
