@@ -130,3 +130,25 @@ def test_probabilities_of_three_classes(tmp_path: Path) -> None:
     assert np.count_nonzero(found[0].reshape(-1) != labels) <= 1
     off = np.abs(found[1] - real)
     assert off.max() < 0.04 and off.mean() < 0.01, (off.max(), off.mean())
+
+
+@pytest.mark.parametrize("shift", (0, 120, 800))
+def test_integers_are_read_as_they_are(shift: int, tmp_path: Path) -> None:
+    """Trees that read an input of integers need no ranks where int8 tells all thresholds apart, and answer as ONNX Runtime."""
+    model = onnx.load(FOLDER / "forest.onnx")
+    model.graph.input[0].type.tensor_type.elem_type = onnx.TensorProto.INT64
+    (node,) = model.graph.node
+    (split,) = (a for a in node.attribute if a.name == "nodes_values")
+    wide = 20 if shift > 255 else 1  # then int8 does not tell all thresholds apart
+    split.floats[:] = [v * wide + shift for v in split.floats]
+    onnx.save(model, tmp_path / "m.onnx")
+    with np.load(FOLDER / "forest.npz") as data:
+        x, test = data["x"] * wide + shift, data["test/x"][:60] * wide + shift
+    test[-3:, ::2], test[-2:, 1::2] = 5000, -5000
+    compiled = compile_file(tmp_path / "m.onnx", {"x": x})
+    assert (compiled.model.steps[0].kernel == "ranks_s8") == (shift > 255)
+    session = onnxruntime.InferenceSession(tmp_path / "m.onnx", providers=["CPUExecutionProvider"])
+    labels, real = session.run(None, {"x": test.astype(np.int64)})
+    found = of_file(compiled.data, test)
+    np.testing.assert_array_equal(found[0].reshape(-1), labels)
+    assert np.abs(found[1] - real).max() <= 1 / 128

@@ -4,15 +4,18 @@ y = TreeEnsemble(x), x an input of the model      =>   y = Trees(Ranks(x)): x st
 y = TreeEnsemble(Affine(x)), x an input           =>   likewise, with thresholds in the unit of x
 y = TreeEnsemble(Imputer(x)), x an input          =>   likewise: a node takes a NaN where it takes the value for it
 y = TreeEnsemble(x), x an activation              =>   y = Trees(x)
+y = TreeEnsemble(x), x an input of integers       =>   y = Trees(Unary(x, quantise)): int8 holds x less an offset, where the thresholds
+                                                       lie within 255 steps; what lies beyond all of them may be clamped
 """
 
 from dataclasses import replace
 
 import numpy as np
 
+from mica.format.values import HIGH, LOW
 from mica.ir.forest import Forest
 from mica.ir.graph import Graph, Node
-from mica.kernels.tabular import MOST_COLUMNS, MOST_RANKS
+from mica.kernels.tabular import FOREST_COLUMNS, MOST_COLUMNS, MOST_RANKS
 from mica.passes.builder import Builder
 
 
@@ -39,7 +42,10 @@ def _tree_ensemble(g: Graph, node: Node, b: Builder) -> None:
         values = np.broadcast_to(maker.attrs["values"], (n,))
         at = np.where(forest.column >= 0, forest.column, 0)
         forest, x, learnt = replace(forest, missing=values[at] <= forest.threshold), maker.inputs[0], True
-    if g.is_given(x):
+    zero_point = _zero_point(g, x, forest) if x in g.inputs and not learnt else None
+    if zero_point is not None:
+        x = b.emit("Unary", [x], b.shape(x), {"function": "quantise", "arguments": (1.0, zero_point)})
+    elif g.is_given(x):
         x, forest = _ranked(g, b, x, forest, learnt)
     elif n > MOST_COLUMNS:
         raise ValueError(f"a row of {n} numbers; {MOST_COLUMNS} at most")
@@ -59,6 +65,24 @@ def _in_units_of(f: Forest, affine: Node, n: int) -> Forest | None:
     at = np.where(inner, f.column, 0)
     threshold = np.where(inner, (f.threshold - shift[at]) / scale[at], 0.0)
     return replace(f, threshold=threshold)
+
+
+def _zero_point(g: Graph, x: str, f: Forest) -> int | None:
+    """The zero point of int8 on a scale of 1 on which trees alone read integers x, and lose nothing; None where there is none.
+
+    What is above 127 there is above all thresholds, what is below -128 below them.
+    """
+    value = g.value(x)
+    if not (value.whole and g.is_given(x)) or value.shape[-1] > FOREST_COLUMNS or len(g.consumers()[x]) != 1:
+        return None
+    steps = np.floor(f.threshold[f.column >= 0])
+    low, high = steps.min(initial=0.0), steps.max(initial=0.0)
+    if high - low > HIGH - 1 - LOW:
+        return None
+    for zero_point in (0, LOW):
+        if low + zero_point >= LOW and high + zero_point < HIGH:
+            return zero_point
+    return None
 
 
 def floor32(t: np.ndarray) -> np.ndarray:
