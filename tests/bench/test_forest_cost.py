@@ -17,6 +17,7 @@ from tabular_cases import tabular_cases
 
 from mica.compile import compile_file
 from mica.format.codec import encode
+from mica.toolchain import tree_code
 
 FOLDER = Path(__file__).resolve().parent.parent / "models" / "classic"
 MOST = 24_000  # cycles
@@ -44,6 +45,30 @@ def test_a_hundred_trees(capsys: pytest.CaptureFixture[str]) -> None:
             f"\n{TREES} trees: {counts.sum(axis=1).mean():,.0f} cycles, {counts.sum(axis=1).max():,.0f} at most; {each}"
         )
     assert counts.sum(axis=1).max() <= MOST
+
+
+def test_trees_as_code(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The code that `mica natmod --for` compiles gives the oracle's bytes, also of NaN, and stays below given cycles."""
+    core, usermod = CORES["m0plus"], tmp_path / "usermod_c"
+    with np.load(FOLDER / "forest.npz") as data:
+        model = compile_file(FOLDER / "forest.onnx", {"x": data["x"]}).model
+        inputs = data["test/x"][:SAMPLES, None].copy()
+    inputs[0, :, ::3], inputs[1, :, ::2], inputs[2] = np.nan, -inputs[1, :, ::2], -np.nan
+    jobs = [Job(f"code {i}", encode(model), [x]) for i, x in enumerate(inputs)]
+    shutil.copytree(USERMOD, usermod)
+    (usermod / "runtime" / "tree_code.c").write_text('#pragma GCC optimize("Os")\n' + tree_code.source([model]))
+    with (usermod / "sources.txt").open("a") as sources:
+        sources.write("runtime/tree_code.c\n")
+    for op in ("forest", "ranks"):
+        file = usermod / "runtime" / f"op_{op}.c"
+        file.write_text("#define MICA_TREE_CODE\n" + file.read_text())
+    results = bare_metal.run(core, bare_metal.build(core, usermod=usermod), jobs)
+    wrong = bare_metal.differences(jobs, results, {job.name: bare_metal.expected(job) for job in jobs})
+    assert not wrong, "\n".join(wrong)
+    counts = dict(zip([s.kernel for s in model.steps], np.mean([r.counts for r in results], axis=0), strict=True))
+    with capsys.disabled():
+        print(f"\ntrees as code: {', '.join(f'{k} {c:,.0f}' for k, c in counts.items())} cycles")
+    assert counts["ranks_s8"] <= 1_800 and counts["forest_s8"] <= 1_400
 
 
 @pytest.fixture(scope="module")

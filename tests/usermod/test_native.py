@@ -28,6 +28,7 @@ import mica
 from mica.boards import load_board, on_stock
 from mica.cli import verify
 from mica.cli.main import main
+from mica.compile import compile_file
 from mica.cost.prediction import predict
 from mica.cost.table import Table
 from mica.format import codec
@@ -42,6 +43,7 @@ from mica.resources import data_dir
 from mica.run.host import HostRunner
 
 HERE = Path(__file__).parent
+CLASSIC = HERE.parent / "models" / "classic"
 DEMO = Path(mica.__file__).parent / "demo"
 ARCH = {"UNIX": "x64", "MPS2_AN385": "armv7m", "VIRT_RV32": "rv32imc", "RPI_PICO": "armv6m"} | ({"QEMU_M0": "armv6m"} if ALL else {})
 STOCK = list(ARCH) if os.environ.get("MICA_STOCK") else ["UNIX", *["MPS2_AN385"] * ALL, "RPI_PICO"]
@@ -327,12 +329,17 @@ def test_packed_messages() -> None:
 @pytest.mark.parametrize("target", ["UNIX"])
 def test_for_a_model(target: str, digits: bytes, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """--for leaves out kernels that the model does not need: the module is smaller, the model runs in C, and others
-    name their missing kernels."""
+    name their missing kernels. Decision trees are compiled: such a model answers though its tables are spoilt after it was loaded, and
+    another one runs from its tables."""
     (tmp_path / "digits.mica").write_bytes(digits)
-    words = ["natmod", "--arch", "x64", "--for", str(tmp_path / "digits.mica"), "-o", str(tmp_path), "--json"]
-    assert main(words) == 0
+    with np.load(CLASSIC / "forest.npz") as data:
+        forest = compile_file(CLASSIC / "forest.onnx", {"x": data["x"]}).data
+        x = data["test/x"][0].astype(np.float32)
+    (tmp_path / "forest.mica").write_bytes(forest)
+    files = [str(tmp_path / f"{name}.mica") for name in ("digits", "forest")]
+    assert main(["natmod", "--arch", "x64", "--for", *files, "-o", str(tmp_path), "--json"]) == 0
     facts = json.loads(capsys.readouterr().out)["modules"][0]
-    needed = {step.kernel for step in codec.decode(digits).steps}
+    needed = {step.kernel for data in (digits, forest) for step in codec.decode(data).steps}
     assert needed.isdisjoint(facts["without"]) and "recurrent_s8" in facts["without"]
     module = (tmp_path / "_mica.mpy").read_bytes()
     assert len(module) < 0.8 * len(installed("x64")["_mica.mpy"])
@@ -343,6 +350,26 @@ def test_for_a_model(target: str, digits: bytes, tmp_path: Path, capsys: pytest.
         assert board.exec("print({l.runs_in for l in m.layers}, m.selftest())") == b"{'C'} None\n"
         kernels = board.exec("import _mica\nprint(sorted(_mica.info().kernels))").decode()
         assert kernels == f"{sorted(needed)}\n"
+        for data, own in ((forest, True), (another(forest), False)):
+            with HostRunner(data) as runner:
+                answer = [np.asarray(y).tobytes() for y in runner.run([[x[None]]])[0]]
+            board.put(data, "model")
+            board.put(x.tobytes(), "x")
+            board.exec("import array, uctypes\nm = mica.Model(model)\nassert not m.copied")
+            ask = "m.input(0)[:] = array.array('f', x)\nm.run()\nprint([bytes(m.output(i)) for i in range(2)])"
+            assert board.exec(ask).decode() == f"{answer}\n"
+            table = next(s for s in codec.decode(data).steps if s.kernel == "forest_s8").blobs["leaves"].tobytes()
+            at = data.index(table)
+            board.exec(f"uctypes.bytearray_at(uctypes.addressof(model) + {at}, {len(table)})[:] = bytes({len(table)})")
+            assert (board.exec(ask).decode() == f"{answer}\n") == own
+
+
+def another(forest: bytes) -> bytes:
+    """The forest with other values in its leaves, of the same lengths."""
+    model = codec.decode(forest)
+    step = next(s for s in model.steps if s.kernel == "forest_s8")
+    step.blobs["leaves"] = (step.blobs["leaves"] & 0xFFFF) | ((step.blobs["leaves"] >> 17) << 16)
+    return codec.encode(model)
 
 
 def test_command(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

@@ -44,6 +44,16 @@
 // What a loader ends with: a last check, where all went well so far.
 #define MICA_LOAD_END(r, check) ((void)(mica_load_ok(r) && mica_load_checked(r, check)), (r)->err->status)
 
+// Then, for operators whose tables may be compiled: the step's function is the code made from its tables, if this build has it
+// (host_tools/mica/toolchain/tree_code.py).
+#ifdef MICA_TREE_CODE
+#define MICA_LOAD_CODE(op, r, s) ((void)(mica_load_ok(r) && (mica_##op##_code(s), true)), (r)->err->status)
+void mica_forest_code(mica_step_t *s);
+void mica_ranks_code(mica_step_t *s);
+#else
+#define MICA_LOAD_CODE(op, r, s) ((r)->err->status)
+#endif
+
 // Into how many pieces a window's output can be cut: its rows; or its columns, where image and output are one row high and
 // every window begins inside the image or before it.
 uint32_t mica_window_cuts(const mica_window_t *w);

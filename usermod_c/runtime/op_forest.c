@@ -21,7 +21,8 @@ mica_status_t mica_load_forest(mica_step_record_t *r, mica_step_t *s) {
         p->leaves = mica_load_blob(r, MICA_FOREST_S8_BLOB_LEAVES, (size_t)p->units * 4, MICA_BLOB_ALIGN);
         p->bias = mica_load_blob(r, MICA_FOREST_S8_BLOB_BIAS, (size_t)p->out_n * 4, MICA_BLOB_ALIGN);
     }
-    return MICA_LOAD_END(r, mica_forest_s8_check_constants(p, &r->what));
+    (void)MICA_LOAD_END(r, mica_forest_s8_check_constants(p, &r->what));
+    return MICA_LOAD_CODE(forest, r, s);
 }
 
 #endif

@@ -16,7 +16,8 @@ mica_status_t mica_load_ranks(mica_step_record_t *r, mica_step_t *s) {
         p->source = mica_load_blob(r, MICA_RANKS_S8_BLOB_SOURCE, (size_t)p->out_n * 2, MICA_BLOB_ALIGN);
         p->missing = mica_load_blob(r, MICA_RANKS_S8_BLOB_MISSING, p->out_n, MICA_BLOB_ALIGN);
     }
-    return MICA_LOAD_END(r, mica_ranks_s8_check_constants(p, &r->what));
+    (void)MICA_LOAD_END(r, mica_ranks_s8_check_constants(p, &r->what));
+    return MICA_LOAD_CODE(ranks, r, s);
 }
 
 #endif

@@ -10,6 +10,7 @@ puts mica onto the board at USB, whichever it is. `mpremote mip install FOLDER/a
 
 import argparse
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +38,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_with(parser)
     add_for(parser)
     parser.add_argument(
+        "--tables", action="store_true", help="with --for: leave decision trees as tables, which are smaller and slower"
+    )
+    parser.add_argument(
         "--family", metavar="F", help=f"leave out what these models don't need: {', '.join(contents.FAMILY)}"
     )
     add_micropython(parser)
@@ -48,6 +52,8 @@ def run(args: argparse.Namespace) -> int:
     mp = choose(args.micropython, unpinned=args.unpinned)
     packages = contents.check_names(args.extras)
     inside = contents.chosen(args.models, args.extras, args.family)
+    if args.tables:
+        inside = replace(inside, code="")
     kernels = inside.kernels
     asked = [*(args.arch or ()), *(native_of(load_board(name)) for name in args.board)]
     archs = list(dict.fromkeys(asked or (natmod.USUAL if args.package else ())))
@@ -67,7 +73,7 @@ def run(args: argparse.Namespace) -> int:
             raise MicaError("give one --arch, or --package for several", todo=f"known are {', '.join(natmod.ARCHS)}")
         folder = Path(args.output or ".")
         outputs.check_folder("-o", folder)
-        modules = [natmod.build(archs[0], kernels=kernels, micropython=mp, jobs=jobs, progress=say)]
+        modules = [natmod.build(archs[0], kernels=kernels, code=inside.code, micropython=mp, jobs=jobs, progress=say)]
         files = [_copy(modules[0].file, folder)]
     if args.json:
         text.emit_json(
@@ -82,6 +88,8 @@ def run(args: argparse.Namespace) -> int:
     if kernels is not None:
         others = "run in Python" if inside.fallback else "are refused"
         print(f"kernels: {', '.join(sorted(kernels))}; models of others {others}")
+    if inside.code:
+        print("decision trees of these models: compiled; --tables makes the module smaller and them slower")
     print(f"MicroPython {modules[0].micropython}")
     for module in modules if args.package else ():
         print(f"mpremote mip install {Path(args.package) / (module.arch.name + '.json')}")

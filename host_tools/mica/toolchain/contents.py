@@ -4,7 +4,7 @@ A part is a module of the runtime with those that only its users need, code of t
 """
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -13,6 +13,7 @@ from mica.format import codec, pictures, weights
 from mica.format.codec import ModelFile
 from mica.kernels import CODES4, CUSTOM, FAMILIES, LEARN, LINES, PDM, PICTURE, RAW, STRIPS, TOKENS
 from mica.resources import data_dir
+from mica.toolchain import tree_code
 
 
 def _motion(m: ModelFile) -> bool:
@@ -66,11 +67,15 @@ FAMILY = {
 
 @dataclass(frozen=True)
 class Contents:
-    """kernels: those of `mica.kernels.PARTS` that are in, None: all. modules: those that are left out, and what their import says."""
+    """kernels: those of `mica.kernels.PARTS` that are in, None: all. modules: those that are left out, and what their import says.
+
+    code: C code of the models' decision trees (tree_code.py), for native modules.
+    """
 
     kernels: frozenset[str] | None = None
     modules: dict[str, str] = field(default_factory=dict)
     fallback: bool = True
+    code: str = ""
 
 
 ALL = Contents()
@@ -92,7 +97,7 @@ def chosen(models: Sequence[str], names: Collection[str] = (), family: str | Non
     kernels = {s.kernel for m in found for s in m.steps} - {CUSTOM.name}  # which is in no firmware
     parts = {part.name for part in PARTS if any(part.needed(m) for m in found)}
     purpose = ", ".join(Path(path).stem for path in models) if len(models) < 4 else f"{len(models)} models"
-    return _contents(kernels, parts | set(names), purpose)
+    return replace(_contents(kernels, parts | set(names), purpose), code=tree_code.source(found))
 
 
 def _contents(kernels: set[str], kept: Collection[str], purpose: str) -> Contents:

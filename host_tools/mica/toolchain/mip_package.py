@@ -102,7 +102,8 @@ def write(
     for name in _packages(extras):
         _refuse_sources(folder / name)
     modules = [
-        build(arch, kernels=contents.kernels, micropython=micropython, jobs=jobs, progress=progress) for arch in archs
+        build(arch, kernels=contents.kernels, code=contents.code, micropython=micropython, jobs=jobs, progress=progress)
+        for arch in archs
     ]
     files = runtime(contents=contents, extras=extras, micropython=micropython, jobs=jobs, progress=progress)
     try:

@@ -54,6 +54,7 @@ _FIXED = (
     "-Wl,--unresolved-symbols=ignore-all",  # those of MicroPython, which native_image.py knows
 )
 _APART = ("libc.c", "fdiv.c", "l2f.c", "native.c", "start.c")
+TREES = "tree_code.c"  # in the folder of the build
 _WARNINGS = ("-Wall", "-Wextra", "-Werror")
 
 
@@ -94,6 +95,7 @@ def build(
     name: str,
     *,
     kernels: Collection[str] | None = None,
+    code: str = "",
     micropython: MicroPython | None = None,
     jobs: int = 2,
     progress: Progress = quiet,
@@ -101,6 +103,7 @@ def build(
     """Build `_mica.mpy` for the architecture `name`, or find that it is up to date. `micropython` is choose()'s by default.
 
     kernels: names of those to build in (None: all); a model that needs another runs it in Python, or is refused.
+    code: of some models' decision trees (tree_code.py), to build in.
 
     The version of native code has been the same since 1.23, so one build is loaded by every release since.
 
@@ -122,7 +125,7 @@ def build(
             raise MicaError(f"MicroPython's linker needs the Python package {package}: pip install {package}")
     mp = micropython or choose()
     tree = sources.fetch(mp, jobs=jobs, progress=progress)
-    key = hashlib.sha256(repr((str(data_dir("usermod_c")), mp.key, *without)).encode()).hexdigest()[:8]
+    key = hashlib.sha256(repr((str(data_dir("usermod_c")), mp.key, code, *without)).encode()).hexdigest()[:8]
     folder = cache_dir() / "natmod" / f"{name}-{key}"
     with locked(f"natmod/{folder.name}", progress):
         (folder / "obj").mkdir(parents=True, exist_ok=True)
@@ -134,7 +137,8 @@ def build(
         _write_names(folder, tree, [compiler, *arch.flags])
         _write(folder / "texts.json", json.dumps(_messages(), indent=0))
         _write(folder / "fixed.ld", native_image.SCRIPT)
-        _write(folder / "Makefile", _makefile(arch, folder, tree, compiler, without))
+        _write(folder / TREES, code)
+        _write(folder / "Makefile", _makefile(arch, folder, tree, compiler, without, bool(code)))
         progress(f"building the native module for {name}")
         run_logged(["make", "-C", folder, f"-j{jobs}"], f"building for {name}", log, progress=progress)
         linked = (folder / "link.log").read_text(encoding="utf-8")
@@ -241,12 +245,14 @@ def _messages() -> list[str]:
     return sorted(text for text in texts if " " in text and text.isascii())
 
 
-def _makefile(arch: Native, folder: Path, tree: Path, compiler: str, without: Sequence[str]) -> str:
+def _makefile(arch: Native, folder: Path, tree: Path, compiler: str, without: Sequence[str], trees: bool) -> str:
     root = data_dir("usermod_c")
     how = _WHOLE if arch.whole else _NO_TABLES
     common = [*arch.flags, *_FLAGS, *how, *_WARNINGS, *(f"-DMICA_WITHOUT_{kernel.upper()}" for kernel in without)]
     # A module's constants are in RAM: the smallest table.
     engine = ["-std=c99", *common, *_includes(arch.isa), "-DMICA_CRC_TABLES=0"]
+    if trees:
+        engine += [f"-I{root / 'runtime'}", "-DMICA_TREE_CODE"]
     small = _SMALL if arch.whole else ("-Os",)
     binding = ["-std=gnu99", *small, *common, *_includes(arch.isa), *_seen_by_micropython(folder, tree, "qstrs.h")]
     if arch.whole:
@@ -254,7 +260,7 @@ def _makefile(arch: Native, folder: Path, tree: Path, compiler: str, without: Se
     rules: list[str] = []
     objects: list[str] = []
     members: list[str] = []  # of engine.a, from which only what is asked for is taken: loops that several kernels share
-    for source in [*_engine(arch), *_binding()]:
+    for source in [*_engine(arch), *[folder / TREES] * trees, *_binding()]:
         name = "_".join((source.relative_to(root) if source.is_relative_to(root) else Path(source.name)).parts)
         if source in _binding():
             flags = binding
