@@ -152,3 +152,21 @@ def test_integers_are_read_as_they_are(shift: int, tmp_path: Path) -> None:
     found = of_file(compiled.data, test)
     np.testing.assert_array_equal(found[0].reshape(-1), labels)
     assert np.abs(found[1] - real).max() <= 1 / 128
+
+
+def test_a_power_transformer_is_ranks() -> None:
+    """Its features are within half a step of float, however skewed they are; also below 0, and at its limits beyond 4.5 deviations."""
+    data = compiled("power")
+    k, step = next((k, s) for k, s in enumerate(data.model.steps) if s.kernel == "ranks_s8")
+    model = onnx.load(FOLDER / "power.onnx")
+    name = next(i for n in model.graph.node if n.op_type == "Concat" for i in n.input)
+    del model.graph.output[:]
+    model.graph.output.append(onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, None))
+    session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+    y = data.model.tensors[step.outputs[0]]
+    x = np.tile(np.float32([-2, -0.3, -0.05, -0.001, 0, 1e-4, 0.02, 0.1, 0.4])[:, None], (1, y.dims[-1]))
+    with HostRunner(data.data) as runner:
+        found = np.stack([runner.layer_output([v[None]], k) for v in x]) * y.scale
+    (real,) = session.run(None, {"x": x})
+    assert np.ptp(real) > 9 and (real < 0).any()
+    assert np.abs(np.clip(real, -128 * y.scale, 127 * y.scale) - found).max() <= y.scale * 0.51

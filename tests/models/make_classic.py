@@ -43,13 +43,14 @@ from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge, RidgeClassifier
 from sklearn.naive_bayes import GaussianNB, MultinomialNB
 from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
-from sklearn.pipeline import make_pipeline
+from sklearn.pipeline import make_pipeline, make_union
 from sklearn.preprocessing import (
     KBinsDiscretizer,
     Normalizer,
     OneHotEncoder,
     OrdinalEncoder,
     PolynomialFeatures,
+    PowerTransformer,
     StandardScaler,
 )
 from sklearn.svm import SVC, SVR, OneClassSVM
@@ -144,6 +145,8 @@ CASES = (
     Case("ordinal", "diabetes", make_pipeline(RANKED, GradientBoostingRegressor(n_estimators=20, random_state=SEED))),
     Case("ordinal_ridge", "diabetes", make_pipeline(RANKED, StandardScaler(), Ridge())),
     Case("polynomial", "diabetes", make_pipeline(StandardScaler(), PolynomialFeatures(2), Ridge(alpha=50))),
+    Case("power", "diabetes", make_pipeline(make_union(PowerTransformer(), StandardScaler()), Ridge(alpha=10))),
+    Case("power_positive", "wine", make_pipeline(PowerTransformer("box-cox"), LogisticRegression())),
 )
 
 

@@ -153,7 +153,15 @@ CORE = (
         shape=shapes.resize,
     ),
     Op("Features", 1, ("factor", "shift", "missing"), (), "features_s8", reads="float32"),  # x * factor + shift
-    Op("Ranks", 1, ("thresholds", "first", "source", "missing"), (), "ranks_s8", reads="float32", shape=shapes.ranks),
+    Op(
+        "Ranks",
+        1,
+        ("thresholds", "first", "source", "missing"),
+        ("step",),
+        "ranks_s8",
+        reads="float32",
+        shape=shapes.ranks,
+    ),
     Op("Trees", 1, (), ("forest",), "trees_s8", shape=shapes.trees),  # ir.forest.Forest
     Op("Neighbours", 1, (), ("vectors",), "nearest_s8", reads="float32", shape=shapes.vectors),  # ir.vectors.Neighbours
     Op("Machine", 1, (), ("vectors",), "machine_s8", reads="float32", shape=shapes.vectors),  # ir.vectors.Machine

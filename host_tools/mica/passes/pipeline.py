@@ -44,6 +44,7 @@ from mica.passes import (
     recognise_layer_norm,
     recognise_reductions,
     recognise_rotation,
+    rising_features,
     scatter_rows,
     sound_weights,
     transposes,
@@ -69,6 +70,10 @@ ONNX_PASSES: tuple[tuple[str, Pass], ...] = (
     ("drop_identity", drop_identity.run),  # an Identity between two nodes would hide every pattern below
     ("masks", masks.run),  # before affine, which takes constants into products; after drop_identity, as patterns
     ("sound_weights", sound_weights.run),  # after masks, which may hold infinity
+    (
+        "rising_features",
+        rising_features.run,
+    ),  # after sound_weights: missing is NaN; before affine, which takes it apart
     ("quantise_above_pad", quantise_above_pad.run),  # before fold_pad
     ("prequantised_weights", prequantised_weights.run),  # before weights change their layout
     ("recognise_layer_norm", recognise_layer_norm.run),  # before affine, which rewrites its pieces

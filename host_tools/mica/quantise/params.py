@@ -18,7 +18,6 @@ from mica.reference.recurrent import bounded
 SOFTMAX_QUANT = Quant(1 / 256, -128)
 INDEX_QUANT = Quant(1.0, 0)  # row numbers stay integers
 REAL_QUANT = Quant(1.0, 0)  # what inputs say that are not quantised
-RANK_QUANT = Quant(1.0, 0)
 TRUTH_QUANT = Quant(1.0, 0)  # 0 and 1
 FIXED_UNARY = {"sigmoid": Quant(1 / 256, -128), "tanh": Quant(1 / 128, 0)}
 
@@ -45,7 +44,7 @@ def _fixed(g: Graph) -> dict[str, Quant]:
         if node.op == "Softmax":
             fixed[out] = SOFTMAX_QUANT
         elif node.op == "Ranks":
-            fixed[out] = RANK_QUANT
+            fixed[out] = Quant(node.attrs["step"], 0)
         elif node.op in ("ArgMax", "TopK"):
             fixed[out] = INDEX_QUANT
         elif node.op == "Unary" and node.attrs["function"] in FIXED_UNARY:

@@ -380,9 +380,9 @@ def _imputer(n: Any) -> None:
     replaced = float(n.attrs.get("replaced_value_float", n.attrs.get("replaced_value_int64", 0)))
     if values is None:
         raise ValueError("it has no values to put in the place of missing ones")
-    if not np.isnan(replaced):
+    if not np.isnan(replaced) and replaced != np.inf:
         raise ValueError(f"it replaces {replaced:g}; only NaN counts as missing")
-    n.imputer(np.asarray(values, np.float64).reshape(-1))
+    n.imputer(np.asarray(values, np.float64).reshape(-1), replaced)
 
 
 Form = Callable[[Any], None]

@@ -70,9 +70,10 @@ class _Node:
         attrs = {"vectors": machine}
         return self.state.add_rows("VectorEnsemble", self.proto, self.fresh("machine"), machine.results, attrs)
 
-    def imputer(self, values: np.ndarray) -> None:
-        """Adds an operator that puts values into the place of NaNs."""
-        self.state.add_rows("Imputer", self.proto, self.proto.output[0], 0, {"values": values})
+    def imputer(self, values: np.ndarray, replaced: float) -> None:
+        """Adds an operator that puts values into the place of NaNs, or of infinity."""
+        op = "Imputer" if np.isnan(replaced) else "InfinityImputer"
+        self.state.add_rows(op, self.proto, self.proto.output[0], 0, {"values": values})
 
     def mean(self, x: str) -> str:
         """Over the last axis, which stays."""

@@ -123,7 +123,7 @@ def _ranked(g: Graph, b: Builder, x: str, f: Forest, learnt: bool) -> tuple[str,
     constants = {"thresholds": np.concatenate(parts), "first": first, "source": np.array(source)}
     constants["missing"] = np.array(missing)
     names = [g.new_const(f"{b.origin}.{what}", a) for what, a in constants.items()]
-    ranks = b.emit("Ranks", [x, *names], (*b.shape(x)[:-1], len(parts)))
+    ranks = b.emit("Ranks", [x, *names], (*b.shape(x)[:-1], len(parts)), {"step": 1.0})
     return ranks, replace(f, column=column, threshold=code)
 
 
@@ -135,4 +135,10 @@ def _left(g: Graph, node: Node, b: Builder) -> None:
     b.emit_to(node.outputs[0], "Reshape", node.inputs[:1])
 
 
-LOWERINGS = {"Imputer": _left, "TreeEnsemble": _tree_ensemble}
+def _infinity(g: Graph, node: Node, b: Builder) -> None:
+    raise ValueError(
+        "it replaces infinity, as a PowerTransformer does; that packs at the model's input, with standardize=True"
+    )
+
+
+LOWERINGS = {"Imputer": _left, "InfinityImputer": _infinity, "TreeEnsemble": _tree_ensemble}
