@@ -27,4 +27,17 @@ static inline int8_t mica_requant_s8(int32_t acc, int32_t mult, int32_t shift, i
     return (int8_t)mica_clamp(zero + r, low, high);
 }
 
+// As mica_requant_s8 of a step that claims FAST: |acc| < 2^29 and shift >= 1, so that the upper word of a product will do, or four
+// products of 16 bits where there is no such instruction and 64 bits are a call into a library.
+static inline int8_t mica_requant_fast(int32_t acc, int32_t mult, int32_t shift, int32_t zero, int32_t low, int32_t high) {
+    #ifdef __ARM_ARCH_6M__
+    int32_t al = (int16_t)acc, ah = (acc - al) >> 16, ml = mult & 0xffff, mh = mult >> 16;
+    int32_t t = 2 * ah * mh + ((al * mh + ah * ml + ((al * ml) >> 16)) >> 15);
+    #else
+    int32_t t = (int32_t)((int64_t)(2 * acc) * mult >> 32);
+    #endif
+    t = zero + (((t >> (shift - 1)) + 1) >> 1);
+    return (int8_t)(t < low ? low : t > high ? high : t);
+}
+
 #endif

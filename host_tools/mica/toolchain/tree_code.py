@@ -28,14 +28,6 @@ static __attribute__((noinline)) int32_t key_below(int32_t bits) {
 static inline __attribute__((always_inline)) int32_t key(int32_t bits) {
     return bits < 0 ? key_below(bits) : bits;
 }
-
-// mica_requant_s8 in 32 bits, for shift >= 1 and |acc| < 2^29. acc = ah * 2^16 + al; what is cut off is below one step of the sum.
-static inline __attribute__((always_inline)) int8_t fast(
-    int32_t acc, int32_t mult, int32_t shift, int32_t zero, int32_t low, int32_t high) {
-    const int32_t al = (int16_t)acc, ah = (acc - al) >> 16, ml = mult & 0xffff, mh = mult >> 16;
-    const int32_t product = 2 * ah * mh + ((al * mh + ah * ml + (al * ml >> 16)) >> 15);
-    return (int8_t)mica_clamp(zero + (((product >> (shift - 1)) + 1) >> 1), low, high);
-}
 """
 
 _ROWS = """
@@ -130,9 +122,8 @@ def _same(step: StepRecord, numbers: dict[str, int]) -> str:
 def _choice(kernel: str, ifs: str) -> str:
     op = kernel.removesuffix("_s8")
     sums = "".join(f"    crc = mica_crc32(crc, p->{blob}, {size});\n" for blob, size in _TABLES[kernel])
-    body = (
-        f"    const mica_{kernel}_t *p = &s->p.{op};\n    uint32_t crc = 0;\n{sums}{ifs}" if ifs else "    (void)s;\n"
-    )
+    head = f"    const mica_{kernel}_t *p = &s->p.{op};\n    uint32_t crc = 0;\n"
+    body = head + sums + ifs if ifs else "    (void)s;\n"
     return f"\nvoid mica_{op}_code(mica_step_t *s) {{\n{body}}}\n"
 
 
@@ -147,22 +138,23 @@ def _forest(step: StepRecord, name: str, numbers: dict[str, int]) -> str:
         to = {i: i + 1 + (w >> FIELD_SHIFT & FIELD) for i, w in enumerate(words) if not w & LEAF_NODE}
         if not words or not words[-1] & LEAF_NODE or max(to.values(), default=0) >= len(words):
             return ""
-        lines = [line for i, w in enumerate(words) for line in _node(i, w, to, leaves)]
+        targets = set(to.values())
+        lines = [line for i, w in enumerate(words) for line in _node(i, w, to.get(i, 0), i in targets, leaves)]
         head = f"\nstatic __attribute__((noinline)) void {name}_{t}(const int8_t *x, int32_t *sum) {{\n    (void)x;\n"
         code.append(head + "\n".join(lines) + "\n}\n")
     calls = "\n".join(f"        {name}_{t}(x, sum);" for t in range(len(roots)))
     small = int(np.abs(step.blobs["bias"].astype(np.int64)).max()) + (len(roots) << 15) < 1 << 29
-    requant = "fast" if small and numbers["shift"] >= 1 else "mica_requant_s8"
+    requant = "mica_requant_fast" if small and numbers["shift"] >= 1 else "mica_requant_s8"
     body = _FOREST.format(calls=calls, requant=requant, **numbers)
     return "".join(code) + _ROWS.format(name=name, op="forest", x="int8_t", body=body)
 
 
-def _node(i: int, word: int, to: dict[int, int], leaves: Sequence[int]) -> Iterator[str]:
-    """The lines of the word i of a tree, which falls through to its first child."""
-    if i in to.values():
+def _node(i: int, word: int, to: int, target: bool, leaves: Sequence[int]) -> Iterator[str]:
+    """The lines of the word i of a tree, which falls through to its first child, or goes on to another."""
+    if target:
         yield f"n{i}:"
-    if i in to:
-        yield f"    if (x[{word & 255}] > {word >> 24}) {{ goto n{to[i]}; }}"
+    if to:
+        yield f"    if (x[{word & 255}] > {word >> 24}) {{ goto n{to}; }}"
         return
     at = word >> FIELD_SHIFT & FIELD
     while True:
@@ -178,10 +170,8 @@ def _node(i: int, word: int, to: dict[int, int], leaves: Sequence[int]) -> Itera
 def _ranks(step: StepRecord, name: str) -> str:
     thresholds, first = step.blobs["thresholds"].tolist(), step.blobs["first"].tolist()
     lines = ["        int32_t k;"]
-    for c, (feature, missing) in enumerate(
-        zip(step.blobs["source"].tolist(), step.blobs["missing"].tolist(), strict=True)
-    ):
-        own = thresholds[first[c] : first[c + 1]]
+    for c, feature in enumerate(step.blobs["source"].tolist()):
+        own, missing = thresholds[first[c] : first[c + 1]], int(step.blobs["missing"][c])
         rank = _rank(own, 0, len(own))
         if missing != len(own) - 128 or max(own, default=0) > 0x7F800000:  # else a NaN finds its rank as all others
             rank = f"k > 0x7f800000 ? {missing & 255} : {rank}"

@@ -4,6 +4,7 @@
 
 #include "mica_kernels.h"
 #include "mica_port.h"
+#include "requant.h"
 
 void mica_conv2d_s8_c32(const mica_conv2d_s8_t *p, MICA_KERNEL_ARGS);
 void mica_depthwise_conv2d_s8_c32(const mica_depthwise_conv2d_s8_t *p, MICA_KERNEL_ARGS);
@@ -22,19 +23,6 @@ void mica_pcan_s8_c32(const mica_pcan_s8_t *p, MICA_KERNEL_ARGS);
 
 // A condition that compilers had better put out of the way.
 #define MICA_RARELY(condition) __builtin_expect(condition, 0)
-
-// As mica_requant_s8 of a step that claims FAST: |acc| < 2^29 and shift >= 1, so that the upper word of a product will do, or four
-// products of 16 bits where there is no such instruction and 64 bits are a call into a library.
-static inline int8_t mica_requant_fast(int32_t acc, int32_t mult, int32_t shift, int32_t zero, int32_t low, int32_t high) {
-    #ifdef __ARM_ARCH_6M__
-    int32_t al = (int16_t)acc, ah = (acc - al) >> 16, ml = mult & 0xffff, mh = mult >> 16;
-    int32_t t = 2 * ah * mh + ((al * mh + ah * ml + ((al * ml) >> 16)) >> 15);
-    #else
-    int32_t t = (int32_t)((int64_t)(2 * acc) * mult >> 32);
-    #endif
-    t = zero + (((t >> (shift - 1)) + 1) >> 1);
-    return (int8_t)(t < low ? low : t > high ? high : t);
-}
 
 // n bytes, of any alignment.
 static inline void mica_copy(int8_t *to, const int8_t *from, uint32_t n) {
