@@ -17,7 +17,7 @@ from mica.ir.forest import Forest
 from mica.ir.graph import Graph, Node
 from mica.passes import dead_code
 from mica.passes.leaf_trees import before, joined, leaf_values, of_steps, summed, with_values
-from mica.passes.leaf_values import COMPARISONS, MOST, RENAMES, apply, renames
+from mica.passes.leaf_values import COMPARISONS, MOST, RENAMES, apply, given, renames
 
 MOST_STEPS = 1 << 12  # of a feature
 
@@ -101,23 +101,6 @@ class _Finder:
         one = len({f.source for f in known}) == 1 and len(known) == len(found) and "" not in node.inputs
         return known if one else []
 
-    def _feature(self, name: str) -> tuple[str, np.ndarray] | None:
-        """(a row that the model is given, the places that a value picks from it)."""
-        g, places = self.g, np.arange(self.g.value(name).size)
-        while (node := self.producers.get(name)) is not None:
-            if node.op == "Gather" and g.value(node.inputs[0]).size == g.value(node.inputs[0]).shape[-1]:
-                at, n = g.data(node.inputs[1]), g.value(node.inputs[0]).size
-                last = node.attrs.get("axis", 0) in (-1, len(g.value(node.inputs[0]).shape) - 1)
-                if at is None or not last or (at >= n).any() or (at < -n).any():
-                    return None
-                places = at.reshape(-1)[places] % n
-            elif not renames(node):
-                return None
-            name = node.inputs[0]
-        shape = g.value(name).shape
-        row = g.is_given(name) and g.value(name).dtype == "float32" and len(shape) == 2 and shape[0] == 1
-        return (name, places) if row else None
-
     def _source(self, node: Node) -> Leaves | None:
         g, out = self.g, node.outputs[0]
         x = next((i for i in node.inputs if not g.is_const(i)), "")
@@ -131,7 +114,7 @@ class _Finder:
             x, tree = self._from_given(x, tree)
             answers = leaf_values(tree).astype(np.float32)
             return Leaves(out, x, tree, answers.reshape(-1, *g.value(out).shape), False)
-        feature = self._feature(x) if g.value(x).size == 1 else None
+        feature = given(g, self.producers, x) if g.value(x).size == 1 else None
         vector = node.op in COMPARISONS and g.value(out).size > 1 and sum(g.is_const(i) for i in node.inputs) == 1
         if feature is None or not (vector or node.op == "LabelEncoder"):
             return None
@@ -154,7 +137,7 @@ class _Finder:
 
     def _from_given(self, x: str, tree: Forest) -> tuple[str, Forest]:
         """A forest that reads picked features, as one that reads them where they are."""
-        feature = self._feature(x)
+        feature = given(self.g, self.producers, x)
         if feature is None or feature[0] == x or tree.columns > len(feature[1]):
             return x, tree
         return feature[0], replace(tree, column=np.where(tree.column >= 0, feature[1][tree.column], -1))
@@ -202,7 +185,7 @@ class _Finder:
         columns: list[tuple[int, np.ndarray | None, np.ndarray | None]] = []
         names = set()
         for i in self._flat(concat):
-            f, feature = self.leaves.get(i), self._feature(i)
+            f, feature = self.leaves.get(i), given(g, self.producers, i)
             if f is not None and f.keys is not None:
                 there = ~np.isnan(f.keys)
                 numbers, names_of = f.keys[there], f.values.reshape(len(f.values), -1)[there, 0].astype(np.float64)

@@ -41,6 +41,24 @@ def renames(node: Node) -> bool:
     return node.op in RENAMES and (node.op != "Cast" or node.attrs.get("to") in FLOAT_TYPES)
 
 
+def given(g: Graph, producers: Mapping[str, Node], name: str) -> tuple[str, np.ndarray] | None:
+    """(a row that the model is given, the places that a value picks from it)."""
+    places = np.arange(g.value(name).size)
+    while (node := producers.get(name)) is not None:
+        if node.op == "Gather" and g.value(node.inputs[0]).size == g.value(node.inputs[0]).shape[-1]:
+            at, n = g.data(node.inputs[1]), g.value(node.inputs[0]).size
+            last = node.attrs.get("axis", 0) in (-1, len(g.value(node.inputs[0]).shape) - 1)
+            if at is None or not last or (at >= n).any() or (at < -n).any():
+                return None
+            places = at.reshape(-1)[places] % n
+        elif not renames(node):
+            return None
+        name = node.inputs[0]
+    shape = g.value(name).shape
+    row = g.is_given(name) and g.value(name).dtype == "float32" and len(shape) == 2 and shape[0] == 1
+    return (name, places) if row else None
+
+
 Arrays = Sequence[np.ndarray | None]
 
 

@@ -15,6 +15,7 @@ from mica.ir.graph import Graph, Node, Quant
 from mica.kernels.tabular import MOST_RANKS, keys, reals
 from mica.passes import dead_code
 from mica.passes.drop_identity import FLOAT_TYPES
+from mica.passes.leaf_values import given
 
 MARK = "InfinityImputer"
 STEP = 4.5 / 128  # standard deviations
@@ -30,33 +31,34 @@ _OPERATORS = (*_FUNCTIONS, "Cast", "Imputer", MARK)
 
 def run(g: Graph) -> Graph:
     """Leaves a function as it is that is not known or does not rise."""
+    if not any(n.op == MARK for n in g.nodes):
+        return g
     known: dict[str, str] = {}  # values that elementwise operators make of features -> these
-    for node in g.nodes:
+    for node in (n for n in g.nodes if n.op in _OPERATORS):
         of = {known.get(i, i) for i in node.inputs if not g.is_const(i)}
         shape = g.value(node.outputs[0]).shape
-        same = len(of) == 1 and node.op in _OPERATORS and all(shape == g.value(i).shape for i in of)
-        if same:
+        if len(of) == 1 and all(shape == g.value(i).shape for i in of):
             known[node.outputs[0]] = of.pop()
     readers, producers = g.consumers(), g.producers()
-    changed = False
-    for node in list(g.nodes):
-        out = node.outputs[0]
-        inside = out in known and all(r.outputs[0] in known for r in readers.get(out, [])) and out not in g.outputs
-        if out in known and not inside and _standardised(g, node, producers):
-            changed |= _replace(g, node, known[out], producers)
-    return dead_code.run(g) if changed else g
+    for node in [n for n in g.nodes if n.outputs[0] in known and n.op in ("Mul", "Div")]:
+        out, maker = node.outputs[0], producers.get(node.inputs[0])
+        inside = all(r.outputs[0] in known for r in readers.get(out, [])) and out not in g.outputs
+        scaler = maker is not None and maker.op == "Sub" and g.is_const(maker.inputs[1]) and g.is_const(node.inputs[1])
+        if scaler and not inside:
+            _replace(g, node, known[out], producers)
+    return dead_code.run(g)
 
 
-def _replace(g: Graph, end: Node, root: str, producers: Mapping[str, Node]) -> bool:
+def _replace(g: Graph, end: Node, root: str, producers: Mapping[str, Node]) -> None:
     """Writes Ranks in the place of a function's last node, if infinities are replaced in it and it rises."""
-    out, found = end.outputs[0], _features(g, producers.get(root), root)
+    out, found = end.outputs[0], given(g, producers, root)
     names = {out}
     for node in reversed(g.nodes):
         if node.outputs[0] in names - {root}:
             names.update(node.inputs)
     nodes = [n for n in g.nodes if n.outputs[0] in names - {root}]
     if found is None or not any(n.op == MARK for n in nodes):
-        return False
+        return
     x, places = found
 
     def function(v: np.ndarray) -> np.ndarray:
@@ -70,38 +72,12 @@ def _replace(g: Graph, end: Node, root: str, producers: Mapping[str, Node]) -> b
 
     thresholds = _thresholds(function, len(places))
     if thresholds is None:
-        return False
-    first = np.arange(len(places) + 1) * MOST_RANKS
-    tables = {
-        "thresholds": thresholds.T.reshape(-1),
-        "first": first,
-        "source": places,
-        "missing": np.full(len(places), np.nan),
-    }
-    constants = [g.new_const(f"{out}.{name}", table) for name, table in tables.items()]
+        return
+    first, missing = np.arange(len(places) + 1) * MOST_RANKS, np.full(len(places), np.nan)
+    tables = (("thresholds", thresholds.T.reshape(-1)), ("first", first), ("source", places), ("missing", missing))
+    constants = [g.new_const(f"{out}.{name}", table) for name, table in tables]
     g.value(out).quant = Quant(STEP, 0)
     g.nodes[g.index(end)] = Node("Ranks", end.name, [x, *constants], [out], {"step": STEP})
-    return True
-
-
-def _features(g: Graph, node: Node | None, root: str) -> tuple[str, np.ndarray] | None:
-    """(a row that is given, the places that a value picks from it)."""
-    x, places = root, np.arange(g.value(root).size)
-    if node is not None:
-        at = g.data(node.inputs[1])
-        if at is None:
-            return None
-        x, places = node.inputs[0], np.asarray(at).reshape(-1) % g.value(node.inputs[0]).size
-    v = g.value(x)
-    row = g.is_given(x) and v.quant is None and v.dtype == "float32" and len(v.shape) == 2 and v.size == v.shape[-1]
-    return (x, places) if row and len(places) == g.value(root).size else None
-
-
-def _standardised(g: Graph, node: Node, producers: Mapping[str, Node]) -> bool:
-    """True of constants times a difference to constants: a scaler."""
-    maker = producers.get(node.inputs[0]) if node.inputs else None
-    last = maker is not None and maker.op == "Sub" and g.is_const(maker.inputs[1])
-    return last and node.op in ("Mul", "Div") and g.is_const(node.inputs[1])
 
 
 def _value(node: Node, arrays: Sequence[np.ndarray]) -> np.ndarray:
