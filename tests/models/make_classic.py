@@ -146,6 +146,18 @@ CASES = (
     Case("ordinal_ridge", "diabetes", make_pipeline(RANKED, StandardScaler(), Ridge())),
     Case("polynomial", "diabetes", make_pipeline(StandardScaler(), PolynomialFeatures(2), Ridge(alpha=50))),
     Case("power", "diabetes", make_pipeline(make_union(PowerTransformer(), StandardScaler()), Ridge(alpha=10))),
+    Case(
+        "columns_passed",
+        "wine",
+        make_pipeline(
+            ColumnTransformer(
+                [("bins", KBinsDiscretizer(4, encode="ordinal"), [1, 4, 9]), ("scaled", StandardScaler(), [0, 2])],
+                remainder="passthrough",
+            ),
+            StandardScaler(),
+            LogisticRegression(),
+        ),
+    ),
     Case("power_positive", "wine", make_pipeline(PowerTransformer("box-cox"), LogisticRegression())),
 )
 
