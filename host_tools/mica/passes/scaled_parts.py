@@ -2,8 +2,7 @@
 
 Mul(Sub(Concat(a, x), mean), scale)   =>   Concat(Mul(Sub(a, mean_a), scale_a), Mul(Sub(x, mean_x), scale_x))
 
-So a ColumnTransformer that passes some columns on needs no scale for a feature of 1000 beside bins from 0 to 3: `features.py` reads
-scaled features as float32.
+So a feature of 1000 that a ColumnTransformer passes on needs no scale with bins from 0 to 3: `features.py` reads it as float32.
 """
 
 from collections.abc import Mapping

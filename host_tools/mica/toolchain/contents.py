@@ -68,9 +68,7 @@ FAMILY = {
 @dataclass(frozen=True)
 class Contents:
     """kernels: those of `mica.kernels.PARTS` that are in, None: all. modules: those that are left out, and what their import says.
-
-    code: C code of the models' decision trees (tree_code.py), for native modules.
-    """
+    code: C code of the models' decision trees, for native modules."""
 
     kernels: frozenset[str] | None = None
     modules: dict[str, str] = field(default_factory=dict)

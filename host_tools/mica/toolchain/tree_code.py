@@ -57,10 +57,8 @@ _FOREST = """\
 # The tables of each kernel that has code: blob, and its bytes in C.
 _TABLES = {
     "forest_s8": (
-        ("nodes", "4 * p->words"),
-        ("roots", "4 * p->trees"),
-        ("leaves", "4 * p->units"),
-        ("bias", "4 * p->out_n"),
+        *(("nodes", "4 * p->words"), ("roots", "4 * p->trees")),
+        *(("leaves", "4 * p->units"), ("bias", "4 * p->out_n")),
     ),
     "ranks_s8": (
         *(("thresholds", "4 * p->n_thresholds"), ("first", "4 * (p->out_n + 1)")),
@@ -72,8 +70,7 @@ _TABLES = {
 def source(models: Sequence[ModelFile]) -> str:
     """The C file for the forests and ranks of these models; "" where there are none, or none that is small enough."""
     parts, chosen = [_HEAD], dict.fromkeys(_TABLES, "")
-    left = MOST_BRANCHES
-    done: set[str] = set()  # conditions
+    left, done = MOST_BRANCHES, set[str]()  # conditions
     for model in models:
         for step in model.steps:
             if step.kernel not in _TABLES:
@@ -88,9 +85,7 @@ def source(models: Sequence[ModelFile]) -> str:
                 left -= branches(step)
                 parts.append(code)
                 chosen[step.kernel] += f"    if ({same}) {{\n        s->run = {name};\n    }}\n"
-    if not done:
-        return ""
-    return "".join([*parts, *(_choice(kernel, ifs) for kernel, ifs in chosen.items())])
+    return "".join([*parts, *(_choice(kernel, ifs) for kernel, ifs in chosen.items())]) if done else ""
 
 
 def branches(step: StepRecord) -> int:
