@@ -93,16 +93,20 @@ def moves(seed: int = 0) -> bytes:
     return net.bytes([x], [mean])
 
 
-def svdf(seed: int = 0, rank: int = 1, memory: int = 5) -> bytes:
-    """int8 with a state, as tflite-micro's keyword model."""
+def svdf(seed: int = 0, rank: int = 1, memory: int = 5, wide: bool = False) -> bytes:
+    """int8 with a state, as tflite-micro's keyword model; wide: state and time weights of int16, as LiteRT's kernel takes them."""
     rng, net = np.random.default_rng(seed), Tflite()
     filters = 4 * rank
     x = net.tensor([1, 8], scale=0.05, zero=-3)
-    features, times = net.constant(_weights(rng, filters, 8), 0.01), net.constant(_weights(rng, filters, memory), 0.01)
-    state = net.tensor([1, filters * memory], scale=0.06, zero=5, variable=True)
+    features, times, scale = net.constant(_weights(rng, filters, 8), 0.01), _weights(rng, filters, memory), 0.01
+    if wide:
+        times, scale = rng.integers(-6000, 6001, times.shape).astype(np.int16), 0.01 / 64
+    weights = net.constant(times, scale)
+    kind, step, zero = ("int16", 0.0005, 0) if wide else ("int8", 0.06, 5)
+    state = net.tensor([1, filters * memory], kind, scale=step, zero=zero, variable=True)
     y = net.tensor([1, 4], scale=0.1, zero=-128)
-    bias = net.constant(_bias(rng, 4), 0.0006)
-    net.operator("SVDF", [x, features, times, bias, state], [y], "SVDFOptions", {"rank": rank, "activation": 1})
+    bias = net.constant(_bias(rng, 4), step * scale)
+    net.operator("SVDF", [x, features, weights, bias, state], [y], "SVDFOptions", {"rank": rank, "activation": 1})
     return net.bytes([x], [y])
 
 

@@ -11,13 +11,14 @@ import math
 import numpy as np
 
 from mica.importer.tflite import schema
-from mica.importer.tflite.net import TO_NCHW, Net
+from mica.importer.tflite.net import TO_NCHW, Grid8, Net
 from mica.importer.tflite.operators.form import Form, Op
 from mica.importer.tflite.operators.movement import cut
 from mica.importer.tflite.operators.weights import bias_of, weights_of
 
 # Converters write a clip of 10 for every LSTM. tanh of 10 is 1 to eight places: beyond it the output does not change.
 IDLE_CLIP = 10.0
+COARSE = 258  # steps of int16 in one of int8: 127 of these are all of them
 # Inputs of UNIDIRECTIONAL_SEQUENCE_LSTM. The four of a gate stand in the order input, forget, cell, output.
 WEIGHTS, RECURRENT, PEEPHOLES, BIASES, PROJECTION, HIDDEN, CELL, NORMS = 1, 5, 9, 12, 16, 18, 19, 20
 GATES = ("input", "forget", "cell", "output")
@@ -34,7 +35,8 @@ def _svdf(net: Net, op: Op) -> None:
         raise ValueError(f"a state of {list(net.shape(state))} for {filters} filters of {memory}")
     if not net.tensor(state).variable:
         raise ValueError("a state that is no variable")
-    grid = net.grid(state)
+    net.wide = net.tensor(state).dtype == "int16"
+    grid = net.grid16(state) or net.grid(state)
     weights, _ = weights_of(net, features, (0, 1))
     v = net.rounded(net.node("Gemm", [net.reshape(net.x(x), (1, size)), weights], transB=1), grid)
     v = net.reshape(v, (1, 1, 1, filters))
@@ -42,15 +44,40 @@ def _svdf(net: Net, op: Op) -> None:
         before, behind = net.add_state(f"{net.name(op.y)}.rows", (1, memory - 1, 1, filters), grid)
         v = net.node("Concat", [before, v], axis=1)
         net.keep(behind, cut(net, v, 1, 1, memory))
-    units = filters // rank
-    time, scales = weights_of(net, times, (0, 1))
-    if rank > 1 and scales is not None and scales.size > 1:
-        raise ValueError("a scale for each row of time weights of a rank above 1")
-    kernel = net.reshape(time, (units, rank, memory, 1))
-    bias = bias_of(net, op.i(3), state, scales, units)
-    y = net.node("Conv", [net.transpose(v, TO_NCHW), kernel, *bias], group=units, kernel_shape=[memory, 1])
-    y = net.activation(net.reshape(y, net.shape(op.y)), op["activation"])
+    y, sums = _over_time(net, op, net.transpose(v, TO_NCHW), rank)
+    y = net.rounded(net.activation(net.reshape(y, net.shape(op.y)), op["activation"]), sums)
     net.done(op.y, y, positive=schema.ACTIVATIONS.get(op.integer("activation"), "") in ("RELU", "RELU6"))
+
+
+def _over_time(net: Net, op: Op, v: str, rank: int) -> tuple[str, Grid8 | None]:
+    """The sums of v [1, filters, memory, 1] over memory and rank, times the time weights, and the bias: one of each unit.
+
+    Time weights of int16 are two products of int8, w = COARSE * high + low, with sums of int16.
+    """
+    times, state, bias = op.i(2), op.i(4), op.i(3)
+    filters, memory = net.shape(times)
+    units = filters // rank
+    shape = (units, rank, memory, 1)
+
+    def product(kernel: str, *more: str) -> str:
+        return net.node("Conv", [v, kernel, *more], group=units, kernel_shape=[memory, 1])
+
+    t, whole = net.tensor(times), net.grid(op.y)
+    if t.dtype != "int16" or t.data is None or t.grid is None or t.grid.scale.size > 1 or whole is None:
+        weights, scales = weights_of(net, times, (0, 1))
+        if rank > 1 and scales is not None and scales.size > 1:
+            raise ValueError("a scale for each row of time weights of a rank above 1")
+        return product(net.reshape(weights, shape), *bias_of(net, bias, state, scales, units)), None
+    q = t.data.astype(np.int64).reshape(shape)
+    high = np.rint(q / COARSE)
+    low = np.clip(q - COARSE * high, -127, 127)
+    sums = Grid8(max(-whole.low, whole.high) / 2**14, 0, "int16")  # twice as far as y goes
+    parts = []
+    for part, step in ((high, COARSE), (low, 1)):
+        kernel = net.integers(part.astype(np.int8), t.grid.scale * step, np.zeros(1, np.int64), 0)
+        more = bias_of(net, bias, state, t.grid.scale, units) if part is high else []
+        parts.append(net.rounded(product(kernel, *more), sums))
+    return net.rounded(net.node("Add", parts), sums), sums
 
 
 def _matrix(net: Net, i: int) -> tuple[int, int]:
