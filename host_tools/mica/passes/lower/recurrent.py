@@ -19,6 +19,7 @@ CELLS = {"RNN": "simple", "LSTM": "lstm", "GRU": "gru"}
 DEFAULT_ACTIVATIONS = {"RNN": ["Tanh"], "LSTM": ["Sigmoid", "Tanh", "Tanh"], "GRU": ["Sigmoid", "Tanh"]}
 # Positions of the inputs; W and R are 1 and 2.
 BIAS, LENGTHS, HIDDEN, CELL, PEEPHOLES = 3, 4, 5, 6, 7
+LARGEST = 127.5  # of what int8 holds on both sides
 
 
 @dataclass
@@ -118,8 +119,9 @@ def _direction(g: Graph, node: Node, b: Builder, x: str, k: int, reverse: bool, 
         "candidate": functions[1] if len(functions) > 1 else functions[0],
         "output": functions[2] if len(functions) > 2 else None,
     }
-    if int(node.attrs.get("cell_bits", 8)) == 16:
-        attrs["weight_steps"] = tuple(_steps(g, node.inputs[i], k) for i in (1, 2))
+    steps = tuple(_steps(g, node.inputs[i], k) for i in (1, 2))
+    if int(node.attrs.get("cell_bits", 8)) == 16 or all(s is not None for s in steps):
+        attrs["weight_steps"] = steps
     inputs = [x, *_initial(g, node, b, k, batch, units)]
     names = ("weights", "recurrent", "bias", "recurrent_bias", "peepholes")
     inputs += [g.new_const(f"{node.name}.{name}", c) for name, c in zip(names, constants, strict=True)]
@@ -155,9 +157,13 @@ def _constants(b: Builder, node: Node, k: int) -> list[np.ndarray]:
 
 
 def _steps(g: Graph, name: str, k: int) -> np.ndarray | None:
-    """Scales of the rows of direction k's weights, if the file has these as integers, else None."""
+    """Scales of the rows of direction k's weights, if the file has these as int8 around zero, else None."""
     value = g.value(name)
-    return None if value.weight_scale is None else np.broadcast_to(value.weight_scale, value.shape)[k, :, 0]
+    if value.data is None or value.weight_scale is None:
+        return None
+    steps = np.broadcast_to(value.weight_scale, value.shape)[k]
+    alike = np.all(steps == steps[:, :1]) and np.abs(value.data[k] / steps).max() < LARGEST
+    return steps[:, 0] if alike else None
 
 
 def _initial(g: Graph, node: Node, b: Builder, k: int, batch: int, units: int) -> list[str]:

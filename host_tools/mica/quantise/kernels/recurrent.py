@@ -246,12 +246,12 @@ class Part:
         return bool(np.all(self.sums(steps, integers) < 2.0**31))
 
     def quantised(self, steps: np.ndarray | None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """(integers, folded bias, real value of one step of the product) of each row; steps: where the weights have them."""
-        if steps is None:
+        """(integers, folded bias, real value of one step of the product) of each row; steps: where the weights
+        have them, kept where the sums then fit."""
+        integers = None if steps is None else given_integers(self.weights, steps).astype(np.float64)
+        if steps is None or integers is None or not self.fits(steps, integers):
             steps = self.steps
             integers = INT8.round(self.weights / steps[:, None])
-        else:
-            integers = given_integers(self.weights, steps).astype(np.float64)
         if not self.fits(steps, integers):
             worst = int(np.argmax(self.sums(steps, integers)))
             raise ValueError(f"sums of row {worst} do not fit 32 bits; its layer is too wide")

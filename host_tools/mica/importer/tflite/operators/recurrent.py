@@ -168,12 +168,12 @@ def _gates(net: Net, op: Op, first: int) -> np.ndarray:
 
 
 def _integers(net: Net, op: Op, first: int) -> str:
-    """The same as the file's int8, for an operator that may stay int16; "" where they are not that."""
+    """The same as the file's int8; "" where they are not that."""
     tensors = [net.tensor(i) for i in (op.i(first + GATES.index(gate)) for gate in ONNX_ORDER) if i >= 0]
     whole = [t.data for t in tensors if t.data is not None and t.dtype == "int8"]
     grids = [t.grid for t in tensors if t.grid is not None and not t.grid.zero_point.any()]
     by_row = all(grid.axis == 0 or grid.scale.size == 1 for grid in grids)
-    if not (net.wide and by_row and len(whole) == len(grids) == len(GATES)):
+    if not (by_row and len(whole) == len(grids) == len(GATES)):
         return ""
     q = np.concatenate(whole)
     scale = np.concatenate([np.broadcast_to(grid.scale, len(part)) for grid, part in zip(grids, whole, strict=True)])
