@@ -76,7 +76,7 @@ def of_loop(proto: onnx.NodeProto, state: ImportState) -> Body | None:
     makers = {o: node for node in of.node for o in node.output}
     for name, source, end, out in zip(before, outer, behind[1 : 1 + n], proto.output, strict=False):
         data = state.constant(source)
-        if _source(end, makers) == name:
+        if origin(end, makers) == name:
             handed[name] = source
             found.same += [(source, out)]
             if data is not None:
@@ -95,7 +95,7 @@ def of_loop(proto: onnx.NodeProto, state: ImportState) -> Body | None:
     return found
 
 
-def _source(name: str, makers: Mapping[str, onnx.NodeProto]) -> str:
+def origin(name: str, makers: Mapping[str, onnx.NodeProto]) -> str:
     while name in makers and makers[name].op_type == "Identity":
         name = makers[name].input[0]
     return name

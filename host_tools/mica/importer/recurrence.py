@@ -19,7 +19,7 @@ import onnx
 from onnx import helper
 
 from mica.importer.evaluate import evaluator, guarded
-from mica.importer.loop_bodies import Body, of_loop, of_scan
+from mica.importer.loop_bodies import Body, of_loop, of_scan, origin
 from mica.importer.state import ImportState
 
 Arrays = dict[str, np.ndarray]
@@ -27,6 +27,7 @@ Add = Callable[[onnx.NodeProto], bool]
 GATES, CANDIDATES = ("Sigmoid",), ("Tanh", "Relu")
 MOST_PROBES = 4096  # inputs and units of a layer together
 NEAR = 1e-4
+WHOLE = 1e-3  # steps that a weight of the file's integers may be off
 MOST_NODES = 300  # of a cell
 
 
@@ -40,7 +41,7 @@ class Cell:
     weights: np.ndarray  # [G * H, I]
     recurrent: np.ndarray  # [G * H, H]
     bias: np.ndarray  # [2, G * H], of both products
-    attrs: dict[str, int | list[str]]
+    attrs: dict[str, Any]
 
 
 def take(proto: onnx.NodeProto, state: ImportState, add: Add) -> bool:
@@ -55,6 +56,8 @@ def take(proto: onnx.NodeProto, state: ImportState, add: Add) -> bool:
         return False
     if cell is None:
         return False
+    if cell.cell and (far := cut.reach(cut.behind[cell.cell])):
+        cell.attrs["cell_scale"] = far
     states = [(behind, out) for _, _, behind, out in body.states if out]
     rows = [(behind, out, back) for behind, out, back in body.rows if out]
     kinds = {name: cut.result(cell, name) for name in [*(s[0] for s in states), *(r[0] for r in rows)]}
@@ -79,25 +82,27 @@ class _Cut:
         ends = [*(behind for _, _, behind, _ in body.states), *(name for name, _, _ in body.rows)]
         self.nodes = nodes = _needed([n for n in body.graph.node if known.isdisjoint(n.output)], ends)
         quantised = {o for n in nodes if n.op_type == "QuantizeLinear" for o in n.output}
+        given = [body.constants.get(n.input[1]) for n in body.graph.node if n.op_type == "DequantizeLinear"]
+        self.scales = sorted({float(s) for scale in given if scale is not None for s in scale.reshape(-1)})
         self.functions = [n for n in nodes if n.op_type in (*GATES, *CANDIDATES)]
         plain = [_plain(n, quantised) for n in nodes]
         whole = state.graph.values[self.source].shape
         x = (*whole[: self.axis], *whole[self.axis + 1 :])
         self.states = {name: state.graph.values[outer].shape for name, outer, _, _ in body.states}
         self.outer = {name: outer for name, outer, _, _ in body.states}
-        given = {**body.constants, **body.counted}
+        integers = {**body.constants, **body.counted}
         self.behind = {name: behind for name, _, behind, _ in body.states}
 
         results = [n.output[0] for n in self.functions]
         zeros: Arrays = {self.x: np.zeros(x, np.float32)} | {k: np.zeros(s, np.float32) for k, s in self.states.items()}
-        found = {**given, **zeros}
+        found = {**integers, **zeros}
         guarded(plain, found, state.opset)
         self.zeros = zeros | {name: np.zeros_like(found[name]) for name in results}
         self.shapes = {name: found[name].shape for name in ends}
         self.arguments = [n.input[0] for n in self.functions]
         self.names = list(dict.fromkeys([*self.arguments, *ends]))
         kept = [n for n in plain if n.output[0] not in results]
-        self.model = evaluator(kept, list(self.zeros), self.names, given, state.opset)
+        self.model = evaluator(kept, list(self.zeros), self.names, integers, state.opset)
 
     def __call__(self, given: Mapping[str, np.ndarray]) -> Arrays:
         return dict(zip(self.names, self.model.run(self.names, {**self.zeros, **given}), strict=True))
@@ -105,6 +110,15 @@ class _Cut:
     def random(self) -> Arrays:
         rng = np.random.default_rng(1)
         return {name: rng.uniform(-1, 1, a.shape).astype(np.float32) for name, a in self.zeros.items()}
+
+    def reach(self, name: str) -> float:
+        """The scale of an int8 that holds what the body's rounding of a value holds; 0 where it rounds to no int8."""
+        makers = {o: n for n in self.body.graph.node for o in n.output}
+        n = makers.get(origin(name, makers))
+        if n is None or n.op_type != "DequantizeLinear" or any(i not in self.body.constants for i in n.input[1:]):
+            return 0.0
+        scale, zero = (self.body.constants[i] for i in n.input[1:3])
+        return float(scale) * (1 + abs(int(zero)) / 128) if zero.dtype == np.int8 else 0.0
 
     def result(self, cell: Cell, name: str) -> str:
         """The kind of a state or a row behind a run: "hidden", "cell", or ""."""
@@ -262,7 +276,7 @@ def _gru(p: _Probe, real: list[str], gates: list[_Gate], others: list[_Gate]) ->
             continue
         for array in (w, u, bias[0]) if turned else ():
             array[:n] *= -1  # sigmoid(-z) is 1 - sigmoid(z)
-        attrs: dict[str, int | list[str]] = {"activations": ["Sigmoid", p.kind(new)], "linear_before_reset": int(after)}
+        attrs = {"activations": ["Sigmoid", p.kind(new)], "linear_before_reset": int(after)}
         return Cell("GRU", hidden, "", w, u, np.stack([bias[0], more]), attrs)
     return None
 
@@ -275,6 +289,15 @@ def _simple(p: _Probe, real: list[str], gates: list[_Gate], others: list[_Gate])
     if not _near(p.argument(new), _rows(p.before(p.cut.x), w) + _rows(p.before(hidden), r) + bias[1]):
         return None
     return Cell("RNN", hidden, "", w, r, np.stack([bias[1], np.zeros_like(bias[1])]), {"activations": [p.kind(new)]})
+
+
+def _steps(weights: np.ndarray, scales: Sequence[float]) -> np.ndarray | None:
+    """For each row the last scale of which it is whole multiples, as int8 holds them; None where a row has none."""
+    steps = np.zeros(len(weights))
+    for scale in scales:
+        q = weights / scale
+        steps[(np.abs(q - np.rint(q)).max(axis=1) < WHOLE) & (np.abs(q).max(axis=1) < 127.5)] = scale
+    return steps if steps.all() else None
 
 
 def _write(
@@ -309,7 +332,13 @@ def _write(
     backwards = cut.order[0] > cut.order[-1]
     known = [name for name in (cell.hidden, cell.cell) if name]
     inputs = [shaped(x, (time, batch, cell.weights.shape[1]))]
-    inputs += [constant(a[None]) for a in (cell.weights, cell.recurrent, cell.bias.reshape(-1))]
+    for array in (cell.weights, cell.recurrent):
+        if (steps := _steps(array, cut.scales)) is None:
+            inputs.append(constant(array[None]))
+        else:
+            q = np.rint(array / steps[:, None]).astype(np.int8)
+            inputs.append(node("DequantizeLinear", [constant(q[None]), constant(steps), constant(0 * q[:, 0])], axis=1))
+    inputs.append(constant(cell.bias.reshape(1, -1)))
     inputs += ["", *(shaped(cut.outer[name], (1, batch, units)) for name in known)]
     ends = [state.fresh(f"{base}.{what}") for what in ("states", "hidden", "cell")[: 1 + len(known)]]
     node(cell.op, inputs, ends, hidden_size=units, direction="reverse" if backwards else "forward", **cell.attrs)
