@@ -15,6 +15,7 @@ M. Nagel et al., ICCV 2019), for a channel where the two halves of the samples a
 import math
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -33,6 +34,17 @@ PANEL = 128  # rows of a symmetric matrix that one product makes
 FINE = 2.0**16  # parts of a step in which errors are handed on
 Candidate = tuple[np.ndarray, np.ndarray]  # steps [Cout], integers [Cout, K]
 ToIntegers = Callable[[np.ndarray], np.ndarray]
+
+
+class Seen(Protocol):
+    """What rows are multiplied with: Moments, or likewise."""
+
+    @property
+    def covariance(self) -> np.ndarray: ...
+
+    def merged(self, other: Any) -> Any: ...
+
+
 MOST_TOGETHER = 1 << 18  # entries of a covariance for which all dampings are tried at once
 MAX_WORK = 4e9  # multiplications of all candidates of one layer; above, to the nearest
 
@@ -103,7 +115,7 @@ def nearest(rows: np.ndarray, steps: np.ndarray) -> np.ndarray:
     return INT8.round(rows / steps[:, None])
 
 
-def choose(rows: np.ndarray, largest: np.ndarray, fit: Moments, held: Moments) -> Candidate:
+def choose(rows: np.ndarray, largest: np.ndarray, fit: Seen, held: Seen) -> Candidate:
     """The candidate with the smallest error on `held`, made from all samples."""
     held_rows = _rows(held.covariance)
 

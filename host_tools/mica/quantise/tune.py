@@ -205,15 +205,8 @@ def _plain(g: Graph, quants: Mapping[str, Quant]) -> Graph:
 def _rounded(g: Graph, halves: Sequence[Samples], quants: Mapping[str, Quant]) -> Graph:
     """Weights by their effect."""
     a, b = (moments.measure(g, part, quants) for part in halves)
-    return _recurrent(rounding.run(copy(g), a, b, quants), g, halves, quants, None)
-
-
-def _recurrent(
-    rounded: Graph, exact: Graph, halves: Sequence[Samples], quants: Mapping[str, Quant], runs: Runs | None
-) -> Graph:
-    """Likewise those of recurrent layers."""
-    a, b = (rounding_recurrent.measure(exact, part, quants, runs) for part in halves)
-    return rounding_recurrent.run(rounded, a, b, quants)
+    of_a, of_b = (rounding_recurrent.measure(g, part, quants) for part in halves)
+    return rounding_recurrent.run(rounding.run(copy(g), a, b, quants), of_a, of_b, quants)
 
 
 def _noise(built: Sequence[Tuned], samples: Samples, runs: Callable[[Graph], Runs]) -> np.ndarray:
@@ -286,6 +279,7 @@ class _Bench:
         self.grids = ranges.input_grids(self.g, samples)
         self.seen, self.of_first, self.channels = floats.seen(first, step)
         self._moments: dict[tuple[int, int], dict[tuple[str, Quant], moments.Moments]] = {}  # (half, id of a graph) ->
+        self._lstms: dict[tuple[int, int], dict[str, rounding_recurrent.Pair]] = {}  # likewise
         self._choices: dict[int, dict[Hashable, rounding.Candidate]] = {}  # id of a graph ->
 
     def runs(self, g: Graph) -> Runs:
@@ -314,13 +308,15 @@ class _Bench:
         quants = choose_quants(exact, found)
         if not recipe.round:
             return Tuned(_plain(exact, quants), exact, found, methods, recipe)
-        measured = []
+        measured, states = [], []
         for k, part in enumerate(self.measured):
             known = self._moments.setdefault((k, id(exact)), {})
             measured.append(moments.measure(exact, part, quants, self.runs(exact), known))
+            of_lstms = self._lstms.setdefault((k, id(exact)), {})
+            states.append(rounding_recurrent.measure(exact, part, quants, self.runs(exact), of_lstms))
         known_choices = self._choices.setdefault(id(exact), {})
         graph = rounding.run(copy(exact), measured[0], measured[1], quants, known_choices)
-        graph = _recurrent(graph, exact, self.measured, quants, self.runs(exact))
+        graph = rounding_recurrent.run(graph, states[0], states[1], quants)
         return Tuned(graph, exact, found, methods, recipe)
 
 
