@@ -26,6 +26,8 @@ from mica.passes.streaming import Window
 from mica.reference.executor import ReferenceModel
 
 STEPS, FEATURES, UNITS = 40, 6, 8
+TRIALS = Path(__file__).resolve().parents[2].parent / "shared" / "trials"
+needs_trials = pytest.mark.skipif(not TRIALS.exists(), reason="../shared/trials is not here")
 
 
 def save(path: Path, nodes: list[Any], inputs: dict[str, Any], outputs: dict[str, Any], **consts: np.ndarray) -> Path:
@@ -300,3 +302,36 @@ def test_lstm_of_tflite(tmp_path: Path) -> None:
     a, b2 = (sqnr(np.array(found), np.array(expected)) for found in (ours, theirs))
     print(f"mica {a:.1f} dB, LiteRT {b2:.1f}")
     assert a > b2 - 1
+
+
+@needs_trials
+def test_the_trial_of_a_state_by_its_shape() -> None:
+    """Found by its name; where nobody wants that, the warning says what to write."""
+    folder, said = TRIALS / "state-by-shape", []
+    compiled = compile_file(folder / "model.onnx", folder / "calib.npz")
+    assert [compiled.model.tensors[i].name for i in compiled.model.inputs] == ["x"]
+    compile_file(folder / "model.onnx", folder / "calib.npz", states=(), warn=said.append)
+    assert any("or --state hidden=hidden_out" in line for line in said)
+
+
+@needs_trials
+def test_the_trial_of_two_lstms() -> None:
+    """Each LSTM once a run, states of 16 bits: 32 frames that it was not calibrated with, beside ONNX Runtime."""
+    folder = TRIALS / "streaming-lstm"
+    with np.load(folder / "calib.npz") as data:
+        frames = data["mag"]
+    states = {s: np.zeros((2, 1, 48), np.float32) for s in "hc"}
+    pairs = [(s, f"{s}_after") for s in states]
+    compiled = compile_file(folder / "model.onnx", {"mag": frames[:-32]}, states=pairs)
+    assert compiled.macs == 58608
+    assert {t.dtype for t in compiled.model.tensors if t.space == "state"} == {"int16"}
+    session = onnxruntime.InferenceSession(folder / "model.onnx", providers=["CPUExecutionProvider"])
+    names, expected = [o.name for o in session.get_outputs()], []
+    shape = session.get_inputs()[0].shape
+    for x in frames[-32:]:
+        found = dict(zip(names, session.run(names, {"mag": x.reshape(shape), **states}), strict=True))
+        states = {s: found[f"{s}_after"] for s in states}
+        expected.append(found[next(n for n in names if not n.endswith("_after"))])
+    found_db = sqnr(stream(compiled, frames[-32:]), np.stack(expected))
+    print(f"{found_db:.1f} dB")
+    assert found_db > 27
