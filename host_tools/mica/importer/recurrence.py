@@ -206,29 +206,29 @@ class _Probe:
         self, gates: Sequence[_Gate], hidden: str, reset: _Gate | None
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """(weights [G * H, I], recurrent [G * H, H], what a gate is where all inputs are 0 [2, G * H]: with the reset at 0 and at 1)."""
-        cut = self.cut
-        open_: Arrays = {}
+        cut, open_ = self.cut, {}
         if reset is not None:
             name = cut.functions[reset.function].output[0]
-            ones = cut.zeros[name].copy()
-            ones.reshape(self.batch, -1)[:, reset.place * self.units : (reset.place + 1) * self.units] = 1
-            open_ = {name: ones}
+            open_ = {name: self._ones(name, slice(reset.place * self.units, (reset.place + 1) * self.units))}
 
         def at(given: Arrays) -> np.ndarray:
             found = cut(given)
             return np.concatenate([self.argument(g, found)[0] for g in gates])
 
         base = at(open_)
-        columns = []
-        for name in (cut.x, hidden):
-            n = cut.zeros[name].size // self.batch
-            made = []
-            for j in range(n):
-                one = cut.zeros[name].copy()
-                one.reshape(self.batch, n)[:, j] = 1
-                made.append(at({**open_, name: one}) - base)
-            columns.append(np.stack(made, axis=1))
+        columns = [
+            np.stack(
+                [at({**open_, name: self._ones(name, j)}) - base for j in range(cut.zeros[name].size // self.batch)], 1
+            )
+            for name in (cut.x, hidden)
+        ]
         return columns[0], columns[1], np.stack([at({}), base])
+
+    def _ones(self, name: str, places: int | slice) -> np.ndarray:
+        """1 at some places of each row of the batch, else 0."""
+        ones = self.cut.zeros[name].copy()
+        ones.reshape(self.batch, -1)[:, places] = 1
+        return ones
 
 
 def _near(a: np.ndarray, b: np.ndarray) -> bool:

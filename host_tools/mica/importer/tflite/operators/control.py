@@ -43,16 +43,11 @@ def _loop(net: Net, op: Op, condition: Model, body: Model) -> None:
     going = _asked(inner, condition, behind)
     first = _asked(net, condition, [net.x(i) for i in op.inputs])
     results = [net.names.unique(f"{net.label}.behind{k}") for k in range(len(op.inputs))]
-    ins = [
-        helper.make_tensor_value_info(before[k], helper.np_dtype_to_tensor_dtype(np.dtype(_plain(body, i))), t.shape)
-        for k, i in enumerate(body.inputs)
-        if k in kept and (t := body.tensors[i])
-    ]
     counter, on = (net.names.unique(f"{net.label}.{what}") for what in ("run", "on"))
+    given = [(before[k], _plain(body, body.inputs[k]), body.tensors[body.inputs[k]].shape) for k in kept]
     ins = [
-        helper.make_tensor_value_info(counter, helper.np_dtype_to_tensor_dtype(np.dtype("int64")), []),
-        helper.make_tensor_value_info(on, helper.np_dtype_to_tensor_dtype(np.dtype("bool")), []),
-        *ins,
+        helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(np.dtype(kind)), shape)
+        for name, kind, shape in ((counter, "int64", ()), (on, "bool", ()), *given)
     ]
     order = [*kept, *rows]
     names = [going, *(behind[k] for k in order)]
@@ -129,15 +124,11 @@ def _row(net: Net, op: Op, body: Model, k: int) -> int | None:
         return None
     at = body.inputs.index(counter)
     step, first = makers.get(body.outputs[at]), net.known(op.inputs[at])
-    ones = [] if step is None else [body.tensors[i].data for i in step.inputs if i != counter]
-    if (
-        step is None
-        or step.kind != "ADD"
-        or counter not in step.inputs
-        or begins(found[2].inputs[1]) != body.outputs[at]
-    ):
+    if step is None or step.kind != "ADD" or counter not in step.inputs or first is None or first.any():
         return None
-    if first is None or first.any() or len(ones) != 1 or ones[0] is None or not np.all(ones[0] == 1):
+    ones = [body.tensors[i].data for i in step.inputs if i != counter]
+    sound = len(ones) == 1 and ones[0] is not None and np.all(ones[0] == 1)
+    if not sound or begins(found[2].inputs[1]) != body.outputs[at]:
         return None
     return int(found[0].inputs[1])
 
