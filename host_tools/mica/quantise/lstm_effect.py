@@ -1,4 +1,4 @@
-"""What an error of a gate's argument does to the outputs of an LSTM, by backpropagation through time.
+"""Effects of errors in the arguments of an LSTM's gates on its outputs, by backpropagation through time.
 
 Random signs at the outputs come back to each argument as a number. Its square is, on average, the sum of the squares of the
 argument's effects on all outputs. An error at a time step of which little is left at the end costs little. So moments of what

@@ -37,7 +37,7 @@ ToIntegers = Callable[[np.ndarray], np.ndarray]
 
 
 class Seen(Protocol):
-    """What rows are multiplied with: Moments, or likewise."""
+    """Moments of the numbers that rows are multiplied with."""
 
     @property
     def covariance(self) -> np.ndarray: ...

@@ -10,6 +10,7 @@ import math
 
 import numpy as np
 
+from mica.format.values import saturate
 from mica.importer.tflite import schema
 from mica.importer.tflite.net import TO_NCHW, Grid8, Net
 from mica.importer.tflite.operators.form import Form, Op
@@ -70,7 +71,7 @@ def _over_time(net: Net, op: Op, v: str, rank: int) -> tuple[str, Grid8 | None]:
         return product(net.reshape(weights, shape), *bias_of(net, bias, state, scales, units)), None
     q = t.data.astype(np.int64).reshape(shape)
     high = np.rint(q / COARSE)
-    low = np.clip(q - COARSE * high, -127, 127)
+    low = saturate(q - COARSE * high)
     sums = Grid8(max(-whole.low, whole.high) / 2**14, 0, "int16")  # twice as far as y goes
     parts = []
     for part, step in ((high, COARSE), (low, 1)):
