@@ -9,6 +9,7 @@ the parts between the markers `gen:NAME` and `end`, in the table PARTS.
 """
 
 import argparse
+import re
 import sys
 import textwrap
 from collections.abc import Callable
@@ -17,7 +18,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "host_tools"))
 
-from mica.format import schema  # noqa: E402
+from mica.format import schema, words  # noqa: E402
 from mica.format.schema import TYPE_BYTES, Field, record_bytes  # noqa: E402
 from mica.format.weights import CODES, INT8, LAYOUTS, ROW_ALIGN  # noqa: E402
 from mica.kernels import CUSTOM, FAMILIES, KERNELS  # noqa: E402
@@ -100,6 +101,12 @@ def header() -> str:
     out.append(_define("MICA_WEIGHT_LARGEST", INT8.largest, "FAST: no weight is less than its opposite"))
     out += [_define(f"MICA_TOKEN_METHOD_{name}", n) for name, n in schema.TOKEN_METHODS.items()]
     out += [_define(f"MICA_TOKEN_FLAG_{name}", n) for name, n in schema.TOKEN_FLAGS.items()]
+    for name, text in words.CHARACTERS.items():
+        ranges = re.findall(r"\\[xuU]([0-9a-f]+)(?:-\\[xuU]([0-9a-f]+))?", text)
+        listed = ", ".join(f"{{ {int(a, 16):#x}, {int(b or a, 16):#x} }}" for a, b in ranges)
+        out += [f"#define MICA_CHARACTERS_{name} \\", f"    {listed}"]
+    out += [_define("MICA_BASES_FIRST", 0xC0), "#define MICA_BASES \\", f'    "{words.BASES}"']
+    out.append(_define("MICA_LONGEST_WORD", words.LONGEST_WORD))
     out += [_define(f"MICA_FEATURE_{name}", n) for name, n in schema.FEATURES.items()]
     out += [_define("MICA_FEATURES", sum(schema.FEATURES.values()), "all that this version knows"), ""]
     out.append("// Of each kernel: its number, its constants and its parameters, in the order of a step's record.")

@@ -11,6 +11,7 @@ import ctypes
 import random
 import re
 import struct
+import unicodedata
 from collections import Counter
 from dataclasses import replace
 
@@ -19,7 +20,7 @@ import numpy as np
 import pytest
 
 from mica import engine
-from mica.format import codec, schema, tokens
+from mica.format import codec, schema, tokens, words
 from mica.format.codec import FormatError, ModelFile, StepRecord, TensorRecord
 from mica.format.tokens import NEVER, Tokens, Unspelled, listed
 from mica.reference.sample import first_state, sample, weights
@@ -35,6 +36,15 @@ def language_model(t: Tokens | None, inputs: int = 2) -> ModelFile:
     facts.append(TensorRecord("scores", "int8", (1, n), 0.1, 0, offset=16 * inputs))
     step = StepRecord("look", "embedding_s8", (0,), (inputs,), {"rows": 2}, {"table": table})
     return ModelFile(facts, [step], list(range(inputs)), [inputs], tokens=t)
+
+
+def classifier(t: Tokens) -> ModelFile:
+    """A model of six tokens, whose mask nothing reads."""
+    table = (np.arange(2 * len(t.pieces)) % 251 - 125).astype(np.int8).reshape(-1, 2)
+    facts = [TensorRecord("ids", "int32", (1, 6)), TensorRecord("mask", "int8", (1, 6), 1.0, -128, offset=32)]
+    facts.append(TensorRecord("scores", "int8", (1, 6, 2), 0.1, 0, offset=48))
+    step = StepRecord("look", "embedding_s8", (0,), (2,), {"rows": len(table)}, {"table": table})
+    return ModelFile(facts, [step], [0, 1], [2], tokens=t)
 
 
 def vocabulary(method: str, seed: int = 0, letters: str = "abc \u00e9", most: int = 60, **facts: object) -> Tokens:
@@ -93,6 +103,82 @@ def test_c_and_python_agree(method: str, flags: int) -> None:
                 found = e.byte
             assert found == expected, (seed, text)
     assert spelled > 60
+
+
+LETTERS = (
+    "aAbB1\u00e9\u00c9\u00e6\u0142\u0130\u0178\u017e\u03a9'._-$ \t\n\x85\u2028\u0301\u200b\u2014\ufffd\u4e2d\U0001f600"
+)
+RULES = [
+    ("WORDPIECE", flags, 2)
+    for flags in (0, schema.TOKEN_FLAGS["LOWER"], words.LOWER | words.ACCENTS)
+    for flags in (flags, flags | words.MARKS, flags | words.BARE, flags | words.MARKS | words.BARE)
+]
+
+
+@needs_engine
+@pytest.mark.parametrize(
+    ("method", "flags", "unknown"),
+    [*((method, 0, unknown) for method in ("LONGEST", "MERGES", "UNIGRAM") for unknown in (2, None)), *RULES],
+)
+def test_texts_to_classify(method: str, flags: int, unknown: int | None) -> None:
+    """C and Python, with and without a token for what no piece spells."""
+    r = random.Random(flags)
+    pieces = {"".join(r.choice("aab\u00e9e'.z1") for _ in range(r.randint(1, 3))).encode() for _ in range(60)}
+    pieces |= {b"##" + piece for piece in list(pieces)[::2]} | {b"a", b"##b"} - {b"1"}
+    order = sorted(pieces)
+    costs = tuple(r.randint(0, 99) for _ in order) if method in ("MERGES", "UNIGRAM") else ()
+    t = replace(
+        listed(Tokens(tuple(order), method, costs, flags | schema.TOKEN_FLAGS["CLASSES"]), [2]), unknown=unknown
+    )
+    t = replace(t, length=1, padding=1)
+    data = codec.encode(classifier(t))
+    assert codec.decode(data).tokens == t
+    native = engine.NativeModel(data)
+    ways = set()
+    for k in range(60):
+        text = "".join(r.choice(LETTERS if k % 2 else "aab'. ") for _ in range(r.randint(0, 20))).encode()
+        text += b"a" * r.choice([0, 0, 99, 100, 101])
+        try:
+            expected: object = tokens.encode(t, text)
+            ways |= set(tokens.encode(t, text))
+        except Unspelled as e:
+            expected = e.byte
+        try:
+            found: object = native.encode(text)
+        except Unspelled as e:
+            found = e.byte
+        assert found == expected, text
+    assert (2 in ways) == (unknown is not None) and (unknown is None or len(ways) > 3)
+
+
+@needs_engine
+def test_capitals_and_accents() -> None:
+    """Each letter up to U+0180 becomes what Python's own tables say: one piece for each of their letters."""
+    small = {c: chr(c).lower()[0] for c in range(33, 0x180) if chr(c).isalnum()}
+    for flags, expected in (
+        (words.LOWER, small),
+        (words.LOWER | words.ACCENTS, {c: unicodedata.normalize("NFD", s)[0] for c, s in small.items()}),
+    ):
+        pieces = tuple(sorted(s.encode() for s in set(expected.values())))
+        pieces = (b"", *pieces)
+        t = Tokens(pieces, "WORDPIECE", flags=flags | schema.TOKEN_FLAGS["CLASSES"], length=1, unknown=0)
+        t = listed(t)
+        native = engine.NativeModel(codec.encode(classifier(t)))
+        for c, letter in expected.items():
+            assert pieces[native.encode(chr(c).encode())[0]].decode() == letter, hex(c)
+
+
+def test_a_row_of_tokens() -> None:
+    """Around a text stand begin and end, behind it padding; the end of a long one is left out."""
+    t = replace(listed(Tokens((b"", b"<", b">", b"a"))), begin=1, end=2)
+    assert tokens.row(t, "aa", 6) == ([1, 3, 3, 2, 0, 0], 4)
+    assert tokens.row(t, "aaaaaaa", 4) == ([1, 3, 3, 2], 4)
+    made = tokens.arrays(replace(t, token=1, length=0, position=2), dict.fromkeys("mit", (1, 4)), ["a", ""])
+    assert {name: x.tolist() for name, x in made.items()} == {
+        "m": [[1, 1, 1, 0], [1, 1, 0, 0]],
+        "i": [[1, 3, 2, 0], [1, 2, 0, 0]],
+        "t": [[0] * 4] * 2,
+    }
 
 
 @needs_engine
@@ -169,10 +255,10 @@ def test_characters_come_whole() -> None:
 Damage = tuple[str, int, bytes]
 
 
-def damaged() -> list[tuple[str, bytes]]:
+def damaged(classes: bool) -> list[tuple[str, bytes]]:
     """A sound section with one thing changed in each."""
-    t = vocabulary("MERGES")
-    data = codec.encode(language_model(t))
+    t = vocabulary("MERGES", **{"flags": 8, "position": None, "length": 1, "unknown": 1} if classes else {})
+    data = codec.encode(classifier(t) if classes else language_model(t))
     assert data == codec.encode(codec.decode(data))
     at = next(s.offset for n, s in sections(data).items() if n == "TOKENS")
     out = []
@@ -181,7 +267,7 @@ def damaged() -> list[tuple[str, bytes]]:
         for value in {0, 1, 2, 60, 61, 0x7FFF, 0xFFFE, 0xFFFF, 2**31, 2**32 - 1}:
             size = schema.TYPE_BYTES[f.type]
             new = (value % 256**size).to_bytes(size, "little")
-            if f.name != "reserved" and new != data[place : place + size]:
+            if new != data[place : place + size]:
                 out.append((f"{f.name} {value}", data[:place] + new + data[place + size :]))
     body = at + schema.record_bytes(schema.TOKENS)
     for k in range(0, 2 * (2 * len(t.pieces) + 1), 2):
@@ -199,9 +285,10 @@ def sections(data: bytes) -> dict[str, codec._Section]:
 
 
 @needs_engine
-def test_damaged_sections_get_one_verdict() -> None:
+@pytest.mark.parametrize("classes", [False, True])
+def test_damaged_sections_get_one_verdict(classes: bool) -> None:
     refused = 0
-    for what, data in damaged():
+    for what, data in damaged(classes):
         sound = codec.with_crc(data)
         try:
             t = codec.decode(sound).tokens
@@ -231,6 +318,10 @@ def test_a_model_that_is_none_for_tokens() -> None:
         (replace(t, position=0), "for token, position and length"),
         (replace(t, position=None), "the model has 2"),
         (replace(t, output=1), "model output 1"),
+        (replace(t, padding=60), "token 60 as padding"),
+        (replace(t, method="WORDPIECE"), "which is for classes"),
+        (replace(t, method="WORDPIECE", flags=schema.TOKEN_FLAGS["CLASSES"]), "words of which some are unknown"),
+        (replace(t, flags=schema.TOKEN_FLAGS["CLASSES"], unknown=60), "60 as unknown"),
         (replace(t, length=1, position=None), "a window of 0"),
         (replace(t, pieces=t.pieces[:1], listed=(0,), end=0), "expected 1 int8"),
     ):

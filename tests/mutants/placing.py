@@ -21,6 +21,7 @@ AREAS: dict[str, tuple[tuple[str, str], ...]] = {
 OTHERS = {
     **dict.fromkeys((f"usermod_c/kernels/{name}.c" for name in ("picture", "picture_area")), "pictures"),
     "usermod_c/runtime/encode.c": "tokens",
+    "usermod_c/runtime/words.c": "tokens",
     "usermod_c/runtime/tokens.c": "tokens",
     **dict.fromkeys((f"firmware/mica/{name}.py" for name in ("audio", "wav")), "sound"),
     "firmware/mica/pio_i2s.py": "microphone",

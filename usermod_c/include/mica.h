@@ -195,11 +195,12 @@ uint16_t mica_output_id(const mica_model_t *m, uint32_t i);
 bool mica_tensor(const mica_model_t *m, uint32_t id, mica_tensor_t *out);
 // Value of a metadata key, or null.
 const char *mica_metadata(const mica_model_t *m, const char *key);
-// The vocabulary of a language model; tokens count from 0. MICA_NO_TOKEN where there is no such token, input or output.
+// The vocabulary of a language model, or with the flag CLASSES of one that takes a text of so many tokens. They count from 0. MICA_NO_TOKEN where there is no such token, input or output.
 typedef struct {
     uint32_t count;                           // tokens
     uint16_t begin, end;                      // tokens before a text and behind it
     uint16_t token, position, length, output; // places among the inputs; the last among the outputs
+    uint16_t padding, unknown;                // with CLASSES the token behind a text, and that of what no piece spells
     uint32_t positions, window;               // how many positions there are, 0: no end; the most that length is given
     uint8_t method, flags;                    // MICA_TOKEN_METHOD_*, MICA_TOKEN_FLAG_*
 } mica_tokens_t;

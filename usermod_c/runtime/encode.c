@@ -1,47 +1,10 @@
-// mica: text to tokens, by the three methods of SPEC.md. Works in the caller's memory and in the file alone.
+// mica: text to tokens, by three methods of SPEC.md; words.c has the fourth. Works in the caller's memory and in the file alone.
 #include <string.h>
 
 #include "model.h"
 
 #ifndef MICA_WITHOUT_TOKENS
 #define NEVER (0xffffu)  // a cost: of a piece that no merge makes
-
-// The listed token whose piece is these bytes, those of a and then those of b; MICA_NO_TOKEN where there is none.
-static uint32_t find(const mica_pieces_t *p, const uint8_t *a, uint32_t a_bytes, const uint8_t *b, uint32_t b_bytes) {
-    uint32_t low = 0, high = p->listed;
-    while (low < high) {
-        uint32_t middle = (low + high) / 2, token = mica_u16(p->list + 2 * middle), bytes;
-        const uint8_t *piece = mica_piece(p, token, &bytes);
-        uint32_t n = bytes < a_bytes ? bytes : a_bytes;
-        int order = memcmp(piece, a, n);
-        if (order == 0 && n == a_bytes && b_bytes != 0) {
-            uint32_t rest = bytes - n;
-            order = memcmp(piece + n, b, rest < b_bytes ? rest : b_bytes);
-        }
-        if (order == 0) {
-            if (bytes == a_bytes + b_bytes) {
-                return token;
-            }
-            order = bytes < a_bytes + b_bytes ? -1 : 1;
-        }
-        if (order < 0) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
-    return MICA_NO_TOKEN;
-}
-
-static uint32_t longest_piece(const mica_pieces_t *p) {
-    uint32_t most = 0;
-    for (uint32_t i = 0; i < p->listed; ++i) {
-        uint32_t bytes;
-        (void)mica_piece(p, mica_u16(p->list + 2 * i), &bytes);
-        most = bytes > most ? bytes : most;
-    }
-    return most;
-}
 
 static uint32_t cost_of(const mica_pieces_t *p, uint32_t token) {
     return token < p->count ? mica_u16(p->costs + 2 * token) : NEVER;
@@ -55,19 +18,19 @@ static uint32_t character(const uint8_t *s, uint32_t n) {
 
 // ---- LONGEST
 
-static uint32_t by_longest(const mica_pieces_t *p, const uint8_t *s, uint32_t n, uint16_t *out, uint32_t *failed) {
-    const uint32_t most = longest_piece(p);
+static uint32_t by_longest(const mica_pieces_t *p, uint32_t unknown, const uint8_t *s, uint32_t n, uint16_t *out, uint32_t *failed) {
+    const uint32_t most = mica_longest_piece(p);
     uint32_t count = 0;
     for (uint32_t at = 0; at < n;) {
         uint32_t bytes = n - at < most ? n - at : most, token = MICA_NO_TOKEN;
-        for (; bytes > 0 && (token = find(p, s + at, bytes, NULL, 0)) == MICA_NO_TOKEN; --bytes) {
+        for (; bytes > 0 && (token = mica_find_piece(p, s + at, bytes, NULL, 0)) == MICA_NO_TOKEN; --bytes) {
         }
-        if (bytes == 0) {
+        if (bytes == 0 && unknown == MICA_NO_TOKEN) {
             *failed = at;
             return 0;
         }
-        out[count++] = (uint16_t)token;
-        at += bytes;
+        out[count++] = (uint16_t)(bytes == 0 ? unknown : token);
+        at += bytes == 0 ? character(s + at, n - at) : bytes;
     }
     return count;
 }
@@ -75,10 +38,10 @@ static uint32_t by_longest(const mica_pieces_t *p, const uint8_t *s, uint32_t n,
 // ---- UNIGRAM
 
 // best[i]: the least cost of the first i bytes; last[i]: the last token of that, for which back[i] bytes are gone back.
-static uint32_t by_costs(const mica_pieces_t *p, const uint8_t *s, uint32_t n, void *work, uint32_t *failed) {
+static uint32_t by_costs(const mica_pieces_t *p, uint32_t unknown, const uint8_t *s, uint32_t n, void *work, uint32_t *failed) {
     uint32_t *best = work;
     uint16_t *last = (uint16_t *)(best + n + 1), *back = last + n + 1;
-    const uint32_t most = longest_piece(p);
+    const uint32_t most = mica_longest_piece(p);
     uint32_t reached = 0;
     for (uint32_t i = 0; i <= n; ++i) {
         best[i] = i ? UINT32_MAX : 0;
@@ -89,8 +52,11 @@ static uint32_t by_costs(const mica_pieces_t *p, const uint8_t *s, uint32_t n, v
             continue;
         }
         reached = at;
-        for (uint32_t bytes = 1; bytes <= most && bytes <= n - at; ++bytes) {
-            uint32_t token = find(p, s + at, bytes, NULL, 0);
+        // At last the unknown token, for a character that is no piece.
+        const uint32_t one = character(s + at, n - at), end = most < n - at ? most : n - at;
+        const bool without = unknown != MICA_NO_TOKEN && mica_find_piece(p, s + at, one, NULL, 0) == MICA_NO_TOKEN;
+        for (uint32_t i = 1; i <= end + without; ++i) {
+            uint32_t bytes = i <= end ? i : one, token = i <= end ? mica_find_piece(p, s + at, bytes, NULL, 0) : unknown;
             if (token != MICA_NO_TOKEN && best[at] + cost_of(p, token) < best[at + bytes]) {
                 best[at + bytes] = best[at] + cost_of(p, token);
                 last[at + bytes] = (uint16_t)token;
@@ -104,9 +70,11 @@ static uint32_t by_costs(const mica_pieces_t *p, const uint8_t *s, uint32_t n, v
     }
     // Backwards into the places of `back` behind those that are still read, then to the front.
     uint32_t count = 0;
-    for (uint32_t at = n; at > 0; ++count) {
-        uint32_t bytes = back[at];
-        back[n - count] = last[at];
+    for (uint32_t at = n; at > 0;) {
+        uint32_t bytes = back[at], token = last[at];
+        if (token != unknown || count == 0 || back[n + 1 - count] != token) {  // unknown neighbours are one
+            back[n - count++] = (uint16_t)token;
+        }
         at -= bytes;
     }
     memmove(work, back + n + 1 - count, count * sizeof(uint16_t));
@@ -146,7 +114,7 @@ static uint32_t word(const uint8_t *s, uint32_t n) {
 static uint32_t joined(const mica_pieces_t *p, uint32_t a, uint32_t b) {
     uint32_t a_bytes, b_bytes;
     const uint8_t *x = mica_piece(p, a, &a_bytes), *y = mica_piece(p, b, &b_bytes);
-    return find(p, x, a_bytes, y, b_bytes);
+    return mica_find_piece(p, x, a_bytes, y, b_bytes);
 }
 
 static uint16_t price(const mica_pieces_t *p, uint32_t a, uint32_t b) {
@@ -155,20 +123,27 @@ static uint16_t price(const mica_pieces_t *p, uint32_t a, uint32_t b) {
 }
 
 // One word; costs[i]: of joining out[i] and out[i + 1].
-static uint32_t merge(const mica_pieces_t *p, const uint8_t *s, uint32_t n, bool bytes_only, uint16_t *out, uint16_t *costs,
+static uint32_t merge(const mica_pieces_t *p, const mica_tokens_t *t, const uint8_t *s, uint32_t n, uint16_t *out, uint16_t *costs,
     uint32_t *failed) {
+    const bool bytes_only = (t->flags & MICA_TOKEN_FLAG_BYTES) != 0;
     uint32_t count = 0;
     for (uint32_t at = 0; at < n;) {
         uint32_t end = at + (bytes_only ? 1 : character(s + at, n - at));
-        uint32_t token = find(p, s + at, end - at, NULL, 0);
+        uint32_t token = mica_find_piece(p, s + at, end - at, NULL, 0);
         if (token != MICA_NO_TOKEN) {
             out[count++] = (uint16_t)token;
             at = end;
         }
-        for (; at < end; ++at) {
-            if ((token = find(p, s + at, 1, NULL, 0)) == MICA_NO_TOKEN) {
+        for (const uint32_t first = count; at < end; ++at) {
+            token = mica_find_piece(p, s + at, 1, NULL, 0);
+            if (token == MICA_NO_TOKEN && t->unknown == MICA_NO_TOKEN) {
                 *failed = at;
                 return 0;
+            }
+            if (token == MICA_NO_TOKEN) {  // of the whole character
+                count = first;
+                token = t->unknown;
+                at = end - 1;
             }
             out[count++] = (uint16_t)token;
         }
@@ -207,16 +182,19 @@ static uint32_t merge(const mica_pieces_t *p, const uint8_t *s, uint32_t n, bool
 static uint32_t encode(const mica_pieces_t *p, const mica_tokens_t *t, const uint8_t *s, uint32_t n, void *work, uint32_t *failed) {
     uint16_t *out = work, *costs = out + n + 1;
     if (t->method == MICA_TOKEN_METHOD_UNIGRAM && p->costs != NULL) {
-        return by_costs(p, s, n, work, failed);
+        return by_costs(p, t->unknown, s, n, work, failed);
+    }
+    if (t->method == MICA_TOKEN_METHOD_WORDPIECE) {
+        return mica_encode_words(p, t, s, n, out);
     }
     if (t->method != MICA_TOKEN_METHOD_MERGES || p->costs == NULL) {
-        return by_longest(p, s, n, out, failed);
+        return by_longest(p, t->unknown, s, n, out, failed);
     }
     uint32_t count = 0;
     for (uint32_t at = 0, bytes; at < n; at += bytes) {
         bytes = t->flags & MICA_TOKEN_FLAG_WORDS ? word(s + at, n - at) : n - at;
         uint32_t wrong = bytes;
-        count += merge(p, s + at, bytes, (t->flags & MICA_TOKEN_FLAG_BYTES) != 0, out + count, costs, &wrong);
+        count += merge(p, t, s + at, bytes, out + count, costs, &wrong);
         if (wrong != bytes) {
             *failed = at + wrong;
             return 0;

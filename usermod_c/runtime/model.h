@@ -144,7 +144,7 @@ bool mica_load_rows(mica_step_record_t *r, uint32_t *rows, uint16_t *in_n, uint1
 bool mica_load_same_shape(mica_step_record_t *r);
 bool mica_load_same_scale(mica_step_record_t *r);
 
-// ---- the vocabulary (tokens.c, encode.c)
+// ---- the vocabulary (tokens.c, encode.c, words.c)
 
 typedef struct {
     const uint8_t *offsets, *list, *costs, *pieces;  // in the file; costs is null where there are none
@@ -153,6 +153,11 @@ typedef struct {
 // Where the tables of a section lie, as its record says now; false where they do not fill it.
 bool mica_read_pieces(const mica_file_t *f, mica_pieces_t *p);
 const uint8_t *mica_piece(const mica_pieces_t *p, uint32_t token, uint32_t *bytes);
+// The listed token whose piece is these bytes, those of a and then those of b; MICA_NO_TOKEN where there is none.
+uint32_t mica_find_piece(const mica_pieces_t *p, const uint8_t *a, uint32_t a_bytes, const uint8_t *b, uint32_t b_bytes);
+uint32_t mica_longest_piece(const mica_pieces_t *p);  // bytes
+// The tokens of n bytes of text by words. out: 3 * n bytes.
+uint32_t mica_encode_words(const mica_pieces_t *p, const mica_tokens_t *t, const uint8_t *s, uint32_t n, uint16_t *out);
 #ifdef MICA_WITHOUT_TOKENS
 static inline mica_status_t mica_load_tokens(const mica_model_t *m, mica_error_t *err) {
     return m->file.s[MICA_KIND_TOKENS].offset == 0 ? MICA_OK

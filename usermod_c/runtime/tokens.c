@@ -11,7 +11,8 @@ bool mica_read_pieces(const mica_file_t *f, mica_pieces_t *p) {
     }
     const uint8_t *r = f->base + s->offset;
     const uint32_t count = mica_u16(r + MICA_TOKENS_COUNT), listed = mica_u16(r + MICA_TOKENS_LISTED);
-    const uint32_t costs = r[MICA_TOKENS_METHOD] == MICA_TOKEN_METHOD_LONGEST ? 0 : count;
+    const uint32_t method = r[MICA_TOKENS_METHOD];
+    const uint32_t costs = method == MICA_TOKEN_METHOD_LONGEST || method == MICA_TOKEN_METHOD_WORDPIECE ? 0 : count;
     const uint32_t words = count + 1 + listed + costs, piece_bytes = mica_u32(r + MICA_TOKENS_PIECE_BYTES);
     if (count == 0 || count > MICA_MAX_TOKENS || listed > count || piece_bytes > MICA_MAX_PIECE_BYTES
         || MICA_SIZEOF_TOKENS + 2 * words + piece_bytes != s->bytes) {
@@ -43,6 +44,42 @@ const uint8_t *mica_piece(const mica_pieces_t *p, uint32_t token, uint32_t *byte
     return p->pieces + begin;
 }
 
+uint32_t mica_find_piece(const mica_pieces_t *p, const uint8_t *a, uint32_t a_bytes, const uint8_t *b, uint32_t b_bytes) {
+    uint32_t low = 0, high = p->listed;
+    while (low < high) {
+        uint32_t middle = (low + high) / 2, token = mica_u16(p->list + 2 * middle), bytes;
+        const uint8_t *piece = mica_piece(p, token, &bytes);
+        uint32_t n = bytes < a_bytes ? bytes : a_bytes;
+        int order = memcmp(piece, a, n);
+        if (order == 0 && n == a_bytes && b_bytes != 0) {
+            uint32_t rest = bytes - n;
+            order = memcmp(piece + n, b, rest < b_bytes ? rest : b_bytes);
+        }
+        if (order == 0) {
+            if (bytes == a_bytes + b_bytes) {
+                return token;
+            }
+            order = bytes < a_bytes + b_bytes ? -1 : 1;
+        }
+        if (order < 0) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return MICA_NO_TOKEN;
+}
+
+uint32_t mica_longest_piece(const mica_pieces_t *p) {
+    uint32_t most = 0;
+    for (uint32_t i = 0; i < p->listed; ++i) {
+        uint32_t bytes;
+        (void)mica_piece(p, mica_u16(p->list + 2 * i), &bytes);
+        most = bytes > most ? bytes : most;
+    }
+    return most;
+}
+
 const uint8_t *mica_token_piece(const mica_model_t *m, uint32_t token, uint32_t *bytes) {
     mica_pieces_t p;
     *bytes = 0;
@@ -55,6 +92,8 @@ bool mica_tokens(const mica_model_t *m, mica_tokens_t *out) {
         return false;
     }
     const uint8_t *r = m->file.base + m->file.s[MICA_KIND_TOKENS].offset;
+    const bool classes = (r[MICA_TOKENS_FLAGS] & MICA_TOKEN_FLAG_CLASSES) != 0;
+    const uint32_t positions = mica_u32(r + MICA_TOKENS_POSITIONS);
     *out = (mica_tokens_t) {
         .count = p.count,
         .begin = (uint16_t)mica_u16(r + MICA_TOKENS_BEGIN),
@@ -63,7 +102,9 @@ bool mica_tokens(const mica_model_t *m, mica_tokens_t *out) {
         .position = (uint16_t)mica_u16(r + MICA_TOKENS_POSITION),
         .length = (uint16_t)mica_u16(r + MICA_TOKENS_LENGTH),
         .output = (uint16_t)mica_u16(r + MICA_TOKENS_OUTPUT),
-        .positions = mica_u32(r + MICA_TOKENS_POSITIONS),
+        .padding = (uint16_t)mica_u16(r + MICA_TOKENS_PADDING),
+        .unknown = classes && positions < p.count ? (uint16_t)positions : MICA_NO_TOKEN,
+        .positions = classes ? 0 : positions,
         .window = mica_u32(r + MICA_TOKENS_WINDOW),
         .method = r[MICA_TOKENS_METHOD],
         .flags = r[MICA_TOKENS_FLAGS],
@@ -73,10 +114,11 @@ bool mica_tokens(const mica_model_t *m, mica_tokens_t *out) {
 
 // ---- loading
 
-// Whether an input or output is one of so many elements of a type.
-static bool is_number(const mica_model_t *m, uint16_t id, uint32_t dtype, uint32_t elements) {
+// Elements of an input or output of one of two types, 0 where it is none.
+static uint32_t elements(const mica_model_t *m, uint16_t id, uint32_t dtype, uint32_t or_dtype) {
     mica_tensor_t t;
-    return id != MICA_NO_TENSOR && mica_tensor(m, id, &t) && t.dtype == dtype && t.bytes == elements * mica_element_bytes(dtype);
+    const bool fits = id != MICA_NO_TENSOR && mica_tensor(m, id, &t) && (t.dtype == dtype || t.dtype == or_dtype);
+    return fits ? t.bytes / mica_element_bytes(t.dtype) : 0;
 }
 
 static mica_status_t check_pieces(const mica_pieces_t *p, uint32_t at, mica_error_t *err) {
@@ -103,6 +145,36 @@ static mica_status_t check_pieces(const mica_pieces_t *p, uint32_t at, mica_erro
     return MICA_OK;
 }
 
+// The inputs and the output that the record at `t` names.
+static mica_status_t check_places(const mica_model_t *m, const mica_tokens_t *t, uint32_t count, mica_error_t *err) {
+    const bool classes = (t->flags & MICA_TOKEN_FLAG_CLASSES) != 0;
+    const uint32_t at = m->file.s[MICA_KIND_TOKENS].offset;
+    const uint16_t inputs[] = { t->token, t->position, t->length };
+    uint32_t used = 0, size = classes ? elements(m, mica_input_id(m, t->token), MICA_DTYPE_INT32, MICA_DTYPE_INT32) : 1;
+    for (uint32_t i = 0; i < 3; ++i) {
+        if (i > 0 && inputs[i] == MICA_NO_TOKEN) {
+            continue;
+        }
+        const bool twice = (i > 0 && inputs[i] == inputs[0]) || (i > 1 && inputs[i] == inputs[1]);
+        const uint32_t or_dtype = i > 0 && classes ? MICA_DTYPE_INT8 : MICA_DTYPE_INT32;
+        if (twice || size == 0 || elements(m, mica_input_id(m, inputs[i]), MICA_DTYPE_INT32, or_dtype) != size) {
+            return mica_fail(err, MICA_ERR_TENSOR, "TOKENS: model input for a number", at + MICA_TOKENS_TOKEN, inputs[i], 0);
+        }
+        ++used;
+    }
+    if (used != m->info.n_inputs) {
+        return mica_fail(err, MICA_ERR_TENSOR, "TOKENS: model inputs for numbers", at + MICA_TOKENS_TOKEN, used, m->info.n_inputs);
+    }
+    const uint32_t scores = elements(m, mica_output_id(m, t->output), MICA_DTYPE_INT8, classes ? MICA_DTYPE_FLOAT32 : MICA_DTYPE_INT8);
+    if (classes ? scores == 0 : scores != count) {
+        return mica_fail(err, MICA_ERR_TENSOR, "TOKENS: model output for the scores", at + MICA_TOKENS_OUTPUT, t->output, count);
+    }
+    if ((t->window == 0) != (classes || t->length == MICA_NO_TOKEN) || t->window > MICA_MAX_BYTES || t->positions > MICA_MAX_BYTES) {
+        return mica_fail(err, MICA_ERR_BOUNDS, "TOKENS: positions or window", at + MICA_TOKENS_POSITIONS, t->positions, t->window);
+    }
+    return MICA_OK;
+}
+
 mica_status_t mica_load_tokens(const mica_model_t *m, mica_error_t *err) {
     const mica_section_t *s = &m->file.s[MICA_KIND_TOKENS];
     const bool has = s->offset != 0;
@@ -117,8 +189,10 @@ mica_status_t mica_load_tokens(const mica_model_t *m, mica_error_t *err) {
     if (!mica_read_pieces(&m->file, &p) || !mica_tokens(m, &t)) {
         return mica_fail(err, MICA_ERR_BOUNDS, "TOKENS: its tables do not fill it", s->offset, s->bytes, 0);
     }
-    if (t.method > MICA_TOKEN_METHOD_UNIGRAM
-        || (t.flags & ~(MICA_TOKEN_FLAG_SPACE | MICA_TOKEN_FLAG_WORDS | MICA_TOKEN_FLAG_BYTES)) != 0) {
+    const bool classes = (t.flags & MICA_TOKEN_FLAG_CLASSES) != 0;
+    const uint32_t unknown = mica_u32(m->file.base + s->offset + MICA_TOKENS_POSITIONS);
+    if (t.method > MICA_TOKEN_METHOD_WORDPIECE
+        || (t.method == MICA_TOKEN_METHOD_WORDPIECE && (!classes || unknown == MICA_NO_TOKEN))) {
         return mica_fail(err, MICA_ERR_FEATURE, "TOKENS: method or flags", s->offset + MICA_TOKENS_METHOD, t.method, 0);
     }
     if ((t.begin >= p.count && t.begin != MICA_NO_TOKEN) || (t.end >= p.count && t.end != MICA_NO_TOKEN)) {
@@ -127,27 +201,9 @@ mica_status_t mica_load_tokens(const mica_model_t *m, mica_error_t *err) {
     if (check_pieces(&p, s->offset, err) != MICA_OK) {
         return err->status;
     }
-    const uint16_t inputs[] = { t.token, t.position, t.length };
-    uint32_t used = 0;
-    for (uint32_t i = 0; i < 3; ++i) {
-        if (i > 0 && inputs[i] == MICA_NO_TOKEN) {
-            continue;
-        }
-        bool twice = (i > 0 && inputs[i] == inputs[0]) || (i > 1 && inputs[i] == inputs[1]);
-        if (twice || !is_number(m, mica_input_id(m, inputs[i]), MICA_DTYPE_INT32, 1)) {
-            return mica_fail(err, MICA_ERR_TENSOR, "TOKENS: model input for a number", s->offset + MICA_TOKENS_TOKEN, inputs[i], 0);
-        }
-        ++used;
+    if (t.padding >= p.count || (classes && unknown >= p.count && unknown != MICA_NO_TOKEN)) {
+        return mica_fail(err, MICA_ERR_BOUNDS, "TOKENS: padding or unknown", s->offset + MICA_TOKENS_PADDING, t.padding, p.count - 1);
     }
-    if (used != m->info.n_inputs) {
-        return mica_fail(err, MICA_ERR_TENSOR, "TOKENS: model inputs for numbers", s->offset + MICA_TOKENS_TOKEN, used, m->info.n_inputs);
-    }
-    if (!is_number(m, mica_output_id(m, t.output), MICA_DTYPE_INT8, p.count)) {
-        return mica_fail(err, MICA_ERR_TENSOR, "TOKENS: model output for the scores", s->offset + MICA_TOKENS_OUTPUT, t.output, p.count);
-    }
-    if ((t.window == 0) != (t.length == MICA_NO_TOKEN) || t.window > MICA_MAX_BYTES || t.positions > MICA_MAX_BYTES) {
-        return mica_fail(err, MICA_ERR_BOUNDS, "TOKENS: positions or window", s->offset + MICA_TOKENS_POSITIONS, t.positions, t.window);
-    }
-    return MICA_OK;
+    return check_places(m, &t, p.count, err);
 }
 #endif

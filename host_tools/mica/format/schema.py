@@ -125,11 +125,11 @@ TOKENS = (
     Field("begin", "u16", "token that stands before a text, 0xFFFF: none"),
     Field("end", "u16", "token that ends a text, 0xFFFF: none"),
     Field("token", "u16", "model input that takes the token"),
-    Field("position", "u16", "model input that takes its position, 0 for the first, 0xFFFF: none"),
-    Field("length", "u16", "model input that takes the number of tokens seen, 0xFFFF: none"),
-    Field("output", "u16", "model output with a score for each token"),
-    Field("reserved", "u16", "zero"),
-    Field("positions", "u32", "how many positions there are, 0: no end"),
+    Field("position", "u16", "model input that takes its position, 0 for the first, 0xFFFF: none; with CLASSES zeros"),
+    Field("length", "u16", "model input that takes the number of tokens seen, 0xFFFF: none; with CLASSES the mask"),
+    Field("output", "u16", "model output with a score for each token; with CLASSES for each class"),
+    Field("padding", "u16", "with CLASSES the token behind a short text, else zero"),
+    Field("positions", "u32", "how many positions there are, 0: no end; with CLASSES the unknown token, 0xFFFF: none"),
     Field("window", "u32", "the most that `length` is given, 0 where there is no such input"),
     Field("piece_bytes", "u32", "bytes of all pieces, at most 65535"),
 )
@@ -170,11 +170,15 @@ FEED = 0xFFFE  # `step` of one by which the caller delivers rows of the fed inpu
 FEATURES: dict[str, int] = {"STRIPS": 1, "JOINS": 2, "TOKENS": 4, "FED": 8}
 
 # How text becomes tokens: the longest piece from the left; pieces side by side merged, the one with the least cost first;
-# the pieces whose costs have the least sum.
-TOKEN_METHODS = {"LONGEST": 0, "MERGES": 1, "UNIGRAM": 2}
+# the pieces whose costs have the least sum; the longest piece of each word from the left, the later ones with CONTINUED before them.
+TOKEN_METHODS = {"LONGEST": 0, "MERGES": 1, "UNIGRAM": 2, "WORDPIECE": 3}
 # SPACE: a space is put before a text. WORDS: pieces do not reach over the bounds of words. BYTES: merging begins with bytes, not
-# with characters.
-TOKEN_FLAGS = {"SPACE": 1, "WORDS": 2, "BYTES": 4}
+# with characters. CLASSES: the model takes a whole text and gives scores of classes. LOWER: letters become small. ACCENTS: they lose
+# their accents. MARKS: each mark is a word. BARE: marks are left out. Both: a run of marks is a word.
+TOKEN_FLAGS = {
+    **{"SPACE": 1, "WORDS": 2, "BYTES": 4, "CLASSES": 8},
+    **{"LOWER": 16, "ACCENTS": 32, "MARKS": 64, "BARE": 128},
+}
 NO_TOKEN = 0xFFFF
 MAX_TOKENS = 0xFFFE
 MAX_PIECE_BYTES = 0xFFFF  # of all pieces together

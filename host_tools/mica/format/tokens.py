@@ -1,17 +1,19 @@
-"""The vocabulary of a language model: the section TOKENS, and text <-> tokens in Python.
+"""The vocabulary of a language model, or of one that classifies texts: the section TOKENS, and text <-> tokens in Python.
 
 `usermod_c/runtime/tokens.c` is the same in C, for boards; SPEC.md says what both do. A piece is bytes, and need not end
 where a character ends.
 """
 
 import itertools
-from collections.abc import Iterator, Sequence
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from mica.errors import MicaError
 from mica.format import schema
+from mica.format import words as by_words
 from mica.kernels.rules import Broken
 
 METHODS = tuple(schema.TOKEN_METHODS)
@@ -25,6 +27,9 @@ class Tokens:
 
     listed: the tokens that text is made of, by the order of their pieces. begin, end: tokens. token, position, length: places among
     the model's inputs; output: among its outputs; None where there is none. positions: 0 where they have no end.
+    With the flag CLASSES a run takes a whole text: begin and end stand around it, padding behind it; position is an input of zeros, and
+    length one for the mask. unknown: token of what no piece spells. Not in the file, but for `packing.tokens`: framed, begin, end and
+    unknown if texts are classified, and trouble, why they cannot be.
     """
 
     pieces: tuple[bytes, ...]
@@ -40,6 +45,10 @@ class Tokens:
     output: int = 0
     positions: int = 0
     window: int = 0
+    padding: int = 0
+    unknown: int | None = None
+    framed: tuple[int | None, int | None, int | None] = (None, None, None)
+    trouble: str = ""
 
     def has(self, flag: str) -> bool:
         """True if a flag of schema.TOKEN_FLAGS is set."""
@@ -72,8 +81,8 @@ def head(t: Tokens) -> dict[str, int]:
         "position": _number(t.position),
         "length": _number(t.length),
         "output": t.output,
-        "reserved": 0,
-        "positions": t.positions,
+        "padding": t.padding,
+        "positions": _number(t.unknown) if t.has("CLASSES") else t.positions,
         "window": t.window,
         "piece_bytes": sum(map(len, t.pieces)),
     }
@@ -93,7 +102,7 @@ def read(record: dict[str, int], data: bytes) -> Tokens:
     if record["method"] >= len(METHODS) or record["flags"] & ~sum(schema.TOKEN_FLAGS.values()):
         raise Broken(f"method {record['method']}, flags {record['flags']:#x}: this version does not know them")
     method = METHODS[record["method"]]
-    costs = 0 if method == "LONGEST" else n
+    costs = n if method in ("MERGES", "UNIGRAM") else 0
     words = n + 1 + m + costs
     if len(data) != 2 * words + size:
         raise Broken(f"{len(data)} bytes behind the record; expected {2 * words + size}")
@@ -104,6 +113,11 @@ def read(record: dict[str, int], data: bytes) -> Tokens:
     for name in ("begin", "end"):
         if record[name] >= n and record[name] != schema.NO_TOKEN:
             raise Broken(f"token {record[name]} as {name}; there are {n}")
+    classes = bool(record["flags"] & schema.TOKEN_FLAGS["CLASSES"])
+    if record["padding"] >= n or (classes and n <= record["positions"] != schema.NO_TOKEN):
+        raise Broken(f"token {record['padding']} as padding, {record['positions']} as unknown; there are {n}")
+    if method == "WORDPIECE" and (not classes or record["positions"] == schema.NO_TOKEN):
+        raise Broken("the method WORDPIECE, which is for classes, and for words of which some are unknown")
     found = tuple(pieces[a:b] for a, b in zip(offsets[:-1].tolist(), offsets[1:].tolist(), strict=True))
     order = numbers[n + 1 : n + 1 + m].tolist()
     before = b""
@@ -127,22 +141,29 @@ def read(record: dict[str, int], data: bytes) -> Tokens:
         maybe("position"),
         maybe("length"),
         record["output"],
-        record["positions"],
+        0 if classes else record["positions"],
         record["window"],
+        record["padding"],
+        maybe("positions") if classes else None,
     )
 
 
 def check(t: Tokens, inputs: Sequence[tuple[str, int]], outputs: Sequence[tuple[str, int]]) -> None:
     """Raises Broken where the inputs and the output are not there for it. inputs, outputs: (element type, elements) of each."""
     used = [place for place in (t.token, t.position, t.length) if place is not None]
+    classes, size = t.has("CLASSES"), 1
     for place in used:
-        if place >= len(inputs) or inputs[place] != ("int32", 1):
-            raise Broken(f"model input {place} for a number; expected one int32 among {len(inputs)} inputs")
+        dtype, elements = inputs[place] if place < len(inputs) else ("no", 0)
+        size = elements if classes and place == t.token else size
+        kinds = ("int32", "int8") if classes and place != t.token else ("int32",)
+        if elements != size or size == 0 or dtype not in kinds:
+            raise Broken(f"model input {place}, {dtype} {elements}, for {size} numbers, among {len(inputs)} inputs")
     if len(set(used)) < len(used) or len(used) < len(inputs):
         raise Broken(f"model inputs {used} for token, position and length; the model has {len(inputs)}")
-    if t.output >= len(outputs) or outputs[t.output] != ("int8", len(t.pieces)):
-        raise Broken(f"model output {t.output} for the scores; expected {len(t.pieces)} int8")
-    if (t.window == 0) != (t.length is None) or max(t.window, t.positions) > schema.MAX_BYTES:
+    dtype, scores = outputs[t.output] if t.output < len(outputs) else ("no", 0)
+    if dtype not in (("int8", "float32") if classes else ("int8",)) or (not classes and scores != len(t.pieces)):
+        raise Broken(f"model output {t.output} for the scores; expected {'some' if classes else len(t.pieces)} int8")
+    if (t.window == 0) != (classes or t.length is None) or max(t.window, t.positions) > schema.MAX_BYTES:
         raise Broken(f"{t.positions} positions, a window of {t.window}")
 
 
@@ -166,7 +187,7 @@ def character(text: bytes, at: int) -> int:
 
 
 def encode(t: Tokens, text: str | bytes) -> list[int]:
-    """The tokens of a text, without `begin`. Raises Unspelled."""
+    """The tokens of a text, without `begin` and `end`. Raises Unspelled where it has no token for what no piece spells."""
     given = text.encode(errors="replace") if isinstance(text, str) else text
     space = 1 if t.has("SPACE") and given else 0
     data = b" " * space + given
@@ -174,15 +195,39 @@ def encode(t: Tokens, text: str | bytes) -> list[int]:
     longest = max(map(len, ids), default=0)
     try:
         if t.method == "LONGEST":
-            return _longest(data, ids, longest)
+            return _longest(data, ids, longest, t.unknown)
         if t.method == "UNIGRAM":
-            return _unigram(data, ids, longest, t.costs)
+            return _unigram(data, ids, longest, t)
+        if t.method == "WORDPIECE":
+            found = (
+                by_words.of_word(word, ids, longest) for word in by_words.split(data.decode(errors="replace"), t.flags)
+            )
+            return [i for word in found for i in word or (t.unknown or 0,)]
         return [i for a, b in words(t, data) for i in _merges(data, a, b, ids, t)]
     except Unspelled as e:
         raise Unspelled(given, max(e.byte - space, 0)) from None
 
 
-def _longest(data: bytes, ids: dict[bytes, int], longest: int) -> list[int]:
+def row(t: Tokens, text: str | bytes, size: int) -> tuple[list[int], int]:
+    """`size` tokens of a text to classify: with what stands around it, cut at its end, filled up with padding. And how many are no padding."""
+    ends = [] if t.end is None else [t.end]
+    found = (([] if t.begin is None else [t.begin]) + encode(t, text))[: size - len(ends)] + ends
+    return found + [t.padding] * (size - len(found)), len(found)
+
+
+def arrays(t: Tokens, shapes: Mapping[str, Sequence[int]], texts: Sequence[str]) -> dict[str, np.ndarray]:
+    """Inputs of a model that classifies texts, int64 [texts, ...], by name. shapes: of all inputs, with their batch of 1. Raises Unspelled."""
+    names = list(shapes)
+    size = math.prod(shapes[names[t.token]])
+    rows = [row(t, text, size) for text in texts]
+    found = {name: np.zeros((len(texts), size), np.int64) for name in names}
+    found[names[t.token]] = np.array([tokens for tokens, _ in rows])
+    if t.length is not None:
+        found[names[t.length]] = (np.arange(size) < np.array([[n] for _, n in rows])).astype(np.int64)
+    return {name: x.reshape(len(texts), *shapes[name][1:]) for name, x in found.items()}
+
+
+def _longest(data: bytes, ids: dict[bytes, int], longest: int, unknown: int | None) -> list[int]:
     out = []
     at = 0
     while at < len(data):
@@ -192,32 +237,38 @@ def _longest(data: bytes, ids: dict[bytes, int], longest: int) -> list[int]:
                 at += n
                 break
         else:
-            raise Unspelled(data, at)
+            if unknown is None:
+                raise Unspelled(data, at)
+            out.append(unknown)
+            at += character(data, at)
     return out
 
 
-def _unigram(data: bytes, ids: dict[bytes, int], longest: int, costs: Sequence[int]) -> list[int]:
-    best: list[tuple[int, int] | None] = [(0, 0)] + [None] * len(data)  # sum of costs, last token
+def _unigram(data: bytes, ids: dict[bytes, int], longest: int, t: Tokens) -> list[int]:
+    best: list[tuple[int, int, int] | None] = [(0, 0, 0)] + [None] * len(data)  # sum of costs, last token, its begin
     reached = 0
     for at in range(len(data)):
         here = best[at]
         if here is None:
             continue
         reached = at
-        for n in range(1, min(longest, len(data) - at) + 1):
-            found = ids.get(data[at : at + n])
+        one = character(data, at)
+        steps = [(n, ids.get(data[at : at + n])) for n in range(1, min(longest, len(data) - at) + 1)]
+        if t.unknown is not None and ids.get(data[at : at + one]) is None:
+            steps.append((one, t.unknown))
+        for n, found in steps:
             there = best[at + n]
-            if found is not None and (there is None or here[0] + costs[found] < there[0]):
-                best[at + n] = (here[0] + costs[found], found)
+            if found is not None and (there is None or here[0] + t.costs[found] < there[0]):
+                best[at + n] = (here[0] + t.costs[found], found, at)
     out: list[int] = []
     at = len(data)
-    pieces = {i: piece for piece, i in ids.items()}
     while at > 0:
         last = best[at]
         if last is None:
             raise Unspelled(data, reached)
-        out.append(last[1])
-        at -= len(pieces[last[1]])
+        if last[1] != t.unknown or out[-1:] != [t.unknown]:  # unknown neighbours are one
+            out.append(last[1])
+        at = last[2]
     return out[::-1]
 
 
@@ -229,10 +280,10 @@ def _merges(data: bytes, begin: int, end: int, ids: dict[bytes, int], t: Tokens)
         parts = [data[at : at + n]]
         if parts[0] not in ids:
             parts = [data[k : k + 1] for k in range(at, at + n)]
-        for k, part in enumerate(parts):
-            if part not in ids:
-                raise Unspelled(data, at + k)
-            found.append(ids[part])
+        missing = [k for k, part in enumerate(parts) if part not in ids]
+        if missing and t.unknown is None:
+            raise Unspelled(data, at + missing[0])
+        found += [t.unknown or 0] if missing else [ids[part] for part in parts]
         at += n
     while True:
         joined = [ids.get(t.pieces[a] + t.pieces[b]) for a, b in itertools.pairwise(found)]

@@ -225,7 +225,7 @@ uint32_t API(crc32)(uint32_t crc, const void *bytes, size_t n) {
 // The places of a language model among inputs and outputs, its tokens before and behind a text, and its limits; null where it has none.
 const uint32_t *API(tokens)(void) {
     mica_tokens_t t;
-    if (!mica_tokens(model, &t)) {
+    if (!mica_tokens(model, &t) || (t.flags & MICA_TOKEN_FLAG_CLASSES) != 0) {
         return NULL;
     }
     const uint32_t all[] = {
