@@ -15,7 +15,7 @@ from .layer import Layer
 from .model import Model, register
 
 __version__ = "0.1.0"
-__doc__ = "mica.Model(file): predict([x]), top(), run() ...; generate(), complete(); Learner, Supervisor, hooks, slots, audio, analog, motion, camera, boxes, kernels, register(), cores(), info()"
+__doc__ = "mica.Model(file): predict([x]), top(), run() ...; generate(), complete(), classify(); Learner, Supervisor, hooks, slots, audio, analog, motion, camera, boxes, kernels, register(), cores(), info()"
 
 
 _homes = {}  # by id of what stands for it: a module, or a module and a name in it
@@ -69,5 +69,6 @@ slots = _later("slots")
 wav = _later("wav")
 Learner = _later("learn.Learner")
 Supervisor = _later("supervisor.Supervisor")
+classify = _later("classes.classify")
 complete = _later("text.complete")
 generate = _later("text.generate")

@@ -60,6 +60,8 @@ class Text:
     ) -> None:
         m = model._m
         facts = m.tokens()
+        if facts.padding is not None:
+            raise ValueError("generate: this model classifies texts; mica.classify() asks it")
         said = model._text
         if said is None:
             said = Said(m, facts)

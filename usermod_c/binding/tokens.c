@@ -1,4 +1,4 @@
-// The vocabulary of a language model: its pieces, text to tokens, and a token drawn by its score.
+// The vocabulary of a model: its pieces, text to tokens, and a token drawn by its score.
 
 #include <string.h>
 
@@ -20,7 +20,7 @@ mp_obj_t mp_mica_tokens(const mica_model_t *m) {
     vocabulary(m, &t);
     static const qstr fields[] = {
         MP_QSTR_count, MP_QSTR_begin, MP_QSTR_end, MP_QSTR_token, MP_QSTR_position, MP_QSTR_length, MP_QSTR_output,
-        MP_QSTR_positions, MP_QSTR_window,
+        MP_QSTR_positions, MP_QSTR_window, MP_QSTR_padding,
     };
     mp_obj_t items[] = {
         MP_OBJ_NEW_SMALL_INT(t.count),
@@ -32,6 +32,7 @@ mp_obj_t mp_mica_tokens(const mica_model_t *m) {
         MP_OBJ_NEW_SMALL_INT(t.output),
         mp_obj_new_int_from_uint(t.positions),
         mp_obj_new_int_from_uint(t.window),
+        t.flags & MICA_TOKEN_FLAG_CLASSES ? MP_OBJ_NEW_SMALL_INT(t.padding) : mp_const_none,
     };
     return mp_obj_new_attrtuple(fields, MP_ARRAY_SIZE(fields), items);
 }
@@ -57,7 +58,7 @@ mp_obj_t mp_mica_encode(const mica_model_t *m, mp_obj_t text_in) {
     if (n >= UINT16_MAX) {
         mp_raise_msg_varg(&mp_type_ValueError, MP_ERROR_TEXT("a text of %u bytes; at most 65533 are allowed"), (unsigned)buf.len);
     }
-    uint8_t *work = m_malloc(mica_encode_bytes(n) + n); // the tokens, and behind them the text
+    uint8_t *work = m_new(uint8_t, mica_encode_bytes(n) + n); // the tokens, and behind them the text
     uint8_t *text = work + mica_encode_bytes(n);
     mp_get_buffer_raise(text_in, &buf, MP_BUFFER_READ); // the allocation may have let another thread move it
     text[0] = ' ';
@@ -78,6 +79,7 @@ mp_obj_t mp_mica_encode(const mica_model_t *m, mp_obj_t text_in) {
     for (uint32_t i = 0; i < count; i++) {
         mp_obj_list_append(list, MP_OBJ_NEW_SMALL_INT(((uint16_t *)work)[i]));
     }
+    m_del(uint8_t, work, mica_encode_bytes(n) + n);
     return list;
 }
 

@@ -40,7 +40,7 @@ FALLBACK = "fallback"
 PARTS = (
     Part(FALLBACK, lambda m: False),  # the kernels in MicroPython, in a folder of their own
     Part("kernels", lambda m: False, ("kernels",), RAW),
-    Part("text", lambda m: m.tokens is not None, ("text",), TOKENS),
+    Part("text", lambda m: m.tokens is not None, ("text", "classes"), TOKENS),
     Part("strips", lambda m: bool(m.strips), ("strips",), STRIPS),
     Part("output_groups", lambda m: "joins" in m.metadata, ("output_groups",)),
     Part("pictures", lambda m: pictures.KEY in m.metadata, ("pictures", "camera"), PICTURE),
