@@ -123,14 +123,14 @@ def test_a_list_of_pieces(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("data", "option", "text"),
     [
-        (["a"], ",begin=1", "'begin=1'; begin=N and end=N with N from 0 to 0"),
+        (["a"], ",begin=1", "'begin=1'; begin=N, end=N, padding=N and unknown=N with N from 0 to 0"),
         (["a"], ",start", "'start'"),
         (["a", 3], "", "entry 1 is no string; a list of strings"),
         ([], "", "0 pieces of 0 bytes"),
         (["", ""], "", "no piece has a text"),
         (["a" * 40000, "b" * 40000], "", "2 pieces of 80000 bytes; a file holds 1 to 65534 pieces of 65535 bytes"),
-        ({"a": 1}, "", "no vocabulary"),
-        ({"model": {"type": "WordPiece", "vocab": {}}}, "", "a model of the type 'WordPiece', which boards do not do"),
+        ({"a": "b"}, "", "token numbers that are not from 0"),
+        ({"model": {"type": "Words", "vocab": {}}}, "", "a model of the type 'Words', which boards do not do"),
         (byte_level() | {"pre_tokenizer": {"type": "Digits"}}, "", "the pre-tokenizer Digits"),
         (byte_level() | {"normalizer": {"type": "Lowercase"}}, "", "the normalizer Lowercase"),
         ({"model": {"type": "BPE", "vocab": {"a": 70000}, "merges": []}}, "", "token numbers that are not from 0"),

@@ -27,8 +27,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "input",
         metavar="INPUT",
+        nargs="?",
         help=".npy or .npz (array x, or one array per input), a table (.csv, .tsv), or sound (.wav, .flac, .ogg). "
         "Or a picture (.png, .jpg, .bmp, .gif, .webp, .tif) or a folder of pictures. Of several samples see --sample",
+    )
+    parser.add_argument(
+        "--text", help="a text in the place of INPUT, for a model that classifies texts (packed with --tokens)"
     )
     target.add_on(parser)
     parser.add_argument("--sample", metavar="K", type=int, default=0, help="which sample of the file (default 0)")
@@ -36,25 +40,34 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     custom = target.custom_of(args)
-    folder = Path(args.input).is_dir()
+    if (args.text is None) == (args.input is None):
+        raise MicaError("run: expected an INPUT or a --text", todo="give one of them")
+    given = None if args.text is None else _text(args)
+    folder = given is None and Path(args.input).is_dir()
     if folder and not picture_files.files(Path(args.input)):
         raise MicaError(f"{args.input}: holds no {pictures.WHAT}", todo="give those, or one file")
-    seen = folder or pictures.is_picture(args.input)
-    is_sound = not seen and sound.is_sound(args.input)
+    seen = folder or (given is None and pictures.is_picture(args.input))
+    is_sound = given is None and not seen and sound.is_sound(args.input)
     if is_sound:  # before a target is opened, which may take minutes
         arrays = sound.read(args.input, target.whole_model(args.model), say)
     else:
-        arrays = {} if seen else read_arrays(args.input, target.table_inputs(args.model, args.input))
+        arrays = (
+            {}
+            if seen
+            else given
+            if given is not None
+            else read_arrays(args.input, target.table_inputs(args.model, args.input))
+        )
 
     def check(model: ModelFile) -> object:
         return arrays and not is_sound and pick(model, arrays, args.sample, args.input)
 
     with target.open_model(args.model, args.on, custom=custom, check=check) as runner:
         if seen:
-            given = pictures.input_of(runner.model, args.input)
+            picture = pictures.input_of(runner.model, args.input)
             paths = _pictures(Path(args.input), folder, args.sample)
-            read = picture_files.readable(paths, given.load)
-            paths, samples = [path for path, _ in read], [[given.quantised(x)] for _, x in read]
+            read = picture_files.readable(paths, picture.load)
+            paths, samples = [path for path, _ in read], [[picture.quantised(x)] for _, x in read]
         else:
             if is_sound:
                 step = sound.input_of(runner.model, args.input).step
@@ -75,6 +88,14 @@ def run(args: argparse.Namespace) -> int:
     else:
         print(report(result, model))
     return 0
+
+
+def _text(args: argparse.Namespace) -> dict[str, np.ndarray]:
+    """The inputs that --text becomes. Raises MicaError."""
+    texts = evaluation.table_inputs(target.whole_model(args.model)).texts
+    if texts is None:
+        raise MicaError(f"--text: {args.model} does not classify texts", todo="pack it with --tokens, or give an INPUT")
+    return texts([args.text])
 
 
 def _pictures(path: Path, folder: bool, sample: int) -> list[Path]:

@@ -1,6 +1,7 @@
 """The first stages: the model file becomes a graph, and files of samples become arrays."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -10,11 +11,13 @@ from mica.compile.state import State
 from mica.data import sounds, tables
 from mica.data.calibration import learnt_missing, load_calibration
 from mica.errors import MicaError
+from mica.format import tokens
 from mica.format.names import clean
 from mica.importer import import_model
 from mica.importer.join import join
 from mica.ir.axes import Front
 from mica.ir.front_end import FrontEnd
+from mica.packing.tokens import of_texts
 from mica.run import evaluation, labels
 from mica.sound.insert import SAMPLES
 
@@ -42,7 +45,7 @@ def read_labelled(s: State) -> State:
     s.missing = learnt_missing(s.graph)
     given = s.job.labelled
     if given is not None:
-        inputs = tables.Inputs(s.fed_inputs(), s.missing)
+        inputs = tables.Inputs(s.fed_inputs(), s.missing, _texts(s))
         s.labelled = evaluation.load(given, inputs) if isinstance(given, str | Path) else given
         evaluation.numbered(s.labelled, s.labels)  # refuses classes that the model has not, before it is calibrated
     return s
@@ -63,6 +66,13 @@ def read_samples(s: State) -> State:
     return s
 
 
+def _texts(s: State) -> Callable[[Sequence[str]], dict[str, np.ndarray]] | None:
+    """Makes inputs of texts, where there is a vocabulary and the model classifies texts. Raises MicaError."""
+    sizes = s.fed_inputs()
+    found = of_texts(s.job.tokens, sizes) if s.job.tokens is not None else None
+    return partial(tokens.arrays, found, sizes) if found is not None else None
+
+
 def _only_input(s: State) -> str:
     """Raises MicaError where the model has several."""
     inputs = list(s.fed_inputs())
@@ -78,7 +88,7 @@ def _loaded(s: State, where: str | Path) -> dict[str, np.ndarray]:
     """The arrays of a file or folder, for the inputs that the data feeds. Raises MicaError."""
     rate = s.sound.front.rate if s.sound else 0
     sizes = s.fed_inputs()
-    arrays = load_calibration(where, list(sizes), sizes, s.job.pixels, rate, s.warn, s.missing)
+    arrays = load_calibration(where, list(sizes), sizes, s.job.pixels, rate, s.warn, s.missing, _texts(s))
     if s.sound and not s.in_graph:
         _check_sound(str(where), arrays[SAMPLES], s.sound.front)
     return arrays

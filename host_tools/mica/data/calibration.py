@@ -145,15 +145,16 @@ def load_calibration(
     rate: int = 0,
     say: Callable[[str], None] = lambda line: None,
     missing: bool = False,
+    texts: Callable[[Sequence[str]], dict[str, np.ndarray]] | None = None,
 ) -> dict[str, np.ndarray]:
     """Calibration arrays by input name: an array named as the input, or `x` for a model with one input.
 
     shapes: of the inputs, with their batch of 1; needed for folders and tables. rate: samples a second of sound, 0 for a model that takes
-    none. say: is told of recordings that were padded. missing: whether the model has learnt missing values.
+    none. say: is told of recordings that were padded. missing: whether the model has learnt missing values. texts: see tables.Inputs.
     """
     if Path(path).is_dir() or sounds.is_sound(path):
         return _load_folder(Path(path), inputs, shapes or {}, pixels or Pixels(), rate, say)
-    asked = tables.Inputs({name: shapes[name] for name in inputs} if shapes else {}, missing)
+    asked = tables.Inputs({name: shapes[name] for name in inputs} if shapes else {}, missing, texts)
     arrays = _with_length(read_arrays(path, asked), inputs)
     if inputs != ["x"] and all(name in arrays for name in inputs):  # an input called x has scale and offset, too
         return {name: numbers(name, arrays[name], str(path)) for name in inputs}

@@ -8,6 +8,7 @@ Nothing is guessed from statistics; these rules hold, and `note` prints what the
     missing           an empty cell, NA, NaN, N/A, null, None, ?: NaN
     left out          dates and times, a column without a name, words; of more columns than the model takes those named id, index, time ...
     labels            the column named label, class, target or y, else the only one of words: array `y`
+    texts             the column named text, where the model classifies texts
     windows           rows, one behind the other, where the model takes several at once
 """
 
@@ -16,7 +17,7 @@ import csv
 import math
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -27,6 +28,7 @@ from mica.notes import note
 
 ENDINGS = (".csv", ".tsv")
 MOST_BYTES = 256 << 20
+TEXT = "text"
 LABELS = ("label", "labels", "class", "target", "y")
 COUNTERS = (
     *("id", "index", "no", "nr", "row", "unnamed: 0"),
@@ -76,10 +78,11 @@ def text_of(path: Path, most: int, expected: str) -> str:
 @dataclass(frozen=True)
 class Inputs:
     """Inputs of the model that a table is read for. shapes: with their batch of 1, empty if no model is known.
-    missing: True if the model has learnt missing values."""
+    missing: True if the model has learnt missing values. texts: makes inputs by name of the texts that the model classifies."""
 
     shapes: Mapping[str, Sequence[int]] = field(default_factory=dict)
     missing: bool = False
+    texts: Callable[[Sequence[str]], dict[str, np.ndarray]] | None = None
 
 
 @dataclass(frozen=True)
@@ -103,6 +106,8 @@ def read(path: Path, inputs: Inputs) -> dict[str, np.ndarray]:
     commas = _decimal_commas(rows, delimiter)
     columns = [_column(name, [row[k] for _, row in rows], commas) for k, name in enumerate(names)]
     places = [line for line, _ in rows]
+    if inputs.texts is not None and (found := [c for c in columns if c.name.lower() == TEXT]):
+        return _of_texts(path, found[0], columns, places, inputs.texts)
     if len(inputs.shapes) > 1:
         return _by_name(path, columns, places, inputs)
     shape = next(iter(inputs.shapes.values()), ())
@@ -124,6 +129,21 @@ def read(path: Path, inputs: Inputs) -> dict[str, np.ndarray]:
         if y.dtype.kind == "f":
             arrays["metric"] = np.array("mse")
     return arrays
+
+
+def _of_texts(
+    path: Path,
+    column: _Column,
+    columns: list[_Column],
+    places: list[int],
+    texts: Callable[[Sequence[str]], dict[str, np.ndarray]],
+) -> dict[str, np.ndarray]:
+    """Inputs by name, a single one as `x`, and `y` where there are labels."""
+    arrays = texts(column.cells)
+    label = next((c for c in columns if c.name.lower() in LABELS), None)
+    note(path, f"{len(places)} texts" + (f"; labels: {label.name}" if label else ""))
+    arrays = {"x": next(iter(arrays.values()))} if len(arrays) == 1 else arrays
+    return arrays if label is None else {**arrays, "y": _labels(path, label, places)}
 
 
 def _by_name(path: Path, columns: list[_Column], places: list[int], inputs: Inputs) -> dict[str, np.ndarray]:

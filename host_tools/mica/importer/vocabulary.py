@@ -2,7 +2,9 @@
 
 * a JSON list of strings: entry i is the piece of token i; text is taken apart by the longest piece, or, with `merges`, as BPE
   does it, pieces in the order of the list
-* tokenizer.json (Hugging Face): byte-level BPE, BPE with bytes to fall back on (as of Llama), Unigram (SentencePiece)
+* tokenizer.json (Hugging Face): byte-level BPE, BPE with bytes to fall back on (as of Llama), Unigram (SentencePiece), and for models
+  that classify texts WordPiece and WordLevel (word_lists.py)
+* vocab.txt, a word a line, and a JSON object of words and their tokens: the same
 
 What such a file asks of text before it is taken apart is refused where boards do not do it, by name.
 """
@@ -18,24 +20,32 @@ from typing import Any, NoReturn
 from mica.errors import MicaError
 from mica.format import schema
 from mica.format.tokens import NEVER, Tokens, listed
+from mica.importer import word_lists
+from mica.notes import note
 
 _MOST_BYTES = 64 << 20  # of a vocabulary file
 _BEGIN = ("<s>", "<bos>", "<|begin_of_text|>", "<|endoftext|>", "<|im_start|>")
 _END = ("</s>", "<eos>", "<|end_of_text|>", "<|endoftext|>", "<|im_end|>")
+_FRAMED = ("begin", "end", "unknown")
+_NAMED = (*_FRAMED, "padding")
 _BYTE = re.compile(r"<0x([0-9A-F]{2})>\Z")
 _UNDERLINE = "\u2581"  # SentencePiece's blank
-_TAKES = "a list of strings, or a tokenizer.json of byte-level BPE, of BPE as Llama's, or of Unigram, is expected"
+_TAKES = "a list of strings, a vocab.txt, or a tokenizer.json of BPE (byte-level or as Llama's), Unigram, WordPiece or WordLevel, is expected"
 
 
 def read(text: str) -> Tokens:
-    """The vocabulary that `pack --tokens` names: FILE[,begin=N][,end=N][,space][,merges]. Raises MicaError."""
+    """The vocabulary that `pack --tokens` names: FILE[,begin=N][,end=N][,padding=N][,unknown=N][,space][,merges]. Raises MicaError."""
     path, *options = text.split(",")
     found = _file(Path(path))
     for option in options:
         name, _, number = option.partition("=")
-        if name in ("begin", "end") and number.isdecimal() and int(number) < len(found.pieces):
+        if name in _NAMED and number.isdecimal() and int(number) < len(found.pieces):
             token = int(number)
-            found = replace(found, begin=token) if name == "begin" else replace(found, end=token)
+            begin, end, unknown = (
+                token if name == end else old for end, old in zip(_FRAMED, found.framed, strict=True)
+            )
+            changed: dict[str, Any] = {} if name == "unknown" else {name: token}
+            found = replace(found, framed=(begin, end, unknown), **changed)
         elif option == "space":
             found = replace(found, flags=found.flags | schema.TOKEN_FLAGS["SPACE"])
         elif option == "merges" and found.method == "LONGEST":
@@ -43,7 +53,7 @@ def read(text: str) -> Tokens:
         else:
             raise MicaError(
                 f"--tokens {text}: '{option}'",
-                todo=f"begin=N and end=N with N from 0 to {len(found.pieces) - 1}, space, or merges (of a list), are expected",
+                todo=f"begin=N, end=N, padding=N and unknown=N with N from 0 to {len(found.pieces) - 1}, space, or merges (of a list), are expected",
             )
     return found
 
@@ -52,19 +62,28 @@ def _file(path: Path) -> Tokens:
     try:
         if path.stat().st_size > _MOST_BYTES:
             raise MicaError(f"{path}: a vocabulary of more than {_MOST_BYTES >> 20} MB")
-        data = json.loads(path.read_bytes(), parse_float=_finite, parse_constant=_finite)
+        if path.suffix.lower() == ".txt":
+            data: Any = path.read_text("utf-8-sig").removesuffix("\n").split("\n")
+        else:
+            data = json.loads(path.read_bytes(), parse_float=_finite, parse_constant=_finite)
     except OSError as e:
         raise MicaError(f"{path}: the vocabulary cannot be read: {e.strerror}") from None
     except (ValueError, RecursionError):
-        raise MicaError(f"{path}: no JSON, or a number in it is not finite", todo=_TAKES) from None
+        raise MicaError(f"{path}: no JSON, no UTF-8, or a number in it is not finite", todo=_TAKES) from None
     try:
-        found = _list(data) if isinstance(data, list) else _tokenizer(data)
+        if path.suffix.lower() == ".txt" or (isinstance(data, dict) and "model" not in data):
+            words = data if isinstance(data, list) else word_lists.in_order(_ids(data, ()))
+            found = _word_list(words, word_lists.rule(words), set(), word_lists.framed(words))
+        else:
+            found = _list(data) if isinstance(data, list) else _tokenizer(data)
     except MicaError as e:
         raise e.at(str(path)) from None
     except (KeyError, TypeError, ValueError, IndexError, AttributeError, ArithmeticError, RecursionError):
         raise MicaError(f"{path}: no vocabulary", todo=_TAKES) from None
     if not found.listed:
         raise MicaError(f"{path}: no piece has a text")
+    if found.has("LOWER") and (kept := word_lists.kept(found.pieces)):
+        note(path, f"{kept!r}: letters beyond U+017F keep their case and their accents")
     return found
 
 
@@ -116,20 +135,52 @@ def _parts(node: Any, several: str) -> list[dict[str, Any]]:
 def _tokenizer(data: Mapping[str, Any]) -> Tokens:
     model = data["model"]
     kind = model.get("type") or ("BPE" if "merges" in model else "")
+    special = {t["content"]: int(t["id"]) for t in data.get("added_tokens") or () if t.get("special", True)}
+    around, padding, trouble = _around(data, special)
+    if kind in ("WordPiece", "WordLevel"):
+        parts = _parts(data.get("normalizer"), "normalizers"), _parts(data.get("pre_tokenizer"), "pretokenizers")
+        words = word_lists.in_order(_ids(model["vocab"], data.get("added_tokens") or ()))
+        hidden = set(special.values()) | word_lists.check(model, words, _refuse)
+        found = _word_list(words, word_lists.flags_of(*parts, _refuse), hidden, around, model["unk_token"])
+        return replace(found, padding=padding or 0, trouble=trouble)
     flags, byte_level = _before(data)
     if kind == "BPE":
         found, hidden = _bpe(model, data, byte_level)
+        unknown = None if model.get("fuse_unk") else special.get(model.get("unk_token") or "")
     elif kind == "Unigram":
         found, hidden = _unigram(model)
+        unknown = model.get("unk_id")
     else:
         _refuse(f"a model of the type '{kind}'")
-    special = {t["content"]: int(t["id"]) for t in data.get("added_tokens") or () if t.get("special", True)}
     hidden |= set(special.values())
     begin = next((special[name] for name in _BEGIN if name in special), None)
     end = next((special[name] for name in _END if name in special), None)
     if found.method == "MERGES" and byte_level:
         flags |= schema.TOKEN_FLAGS["BYTES"]
-    return replace(listed(found, sorted(hidden)), flags=flags, begin=begin, end=end)
+    found = replace(listed(found, sorted(hidden)), flags=flags, begin=begin, end=end)
+    return replace(found, padding=padding or 0, framed=(*around, unknown), trouble=trouble)
+
+
+def _around(data: Mapping[str, Any], special: Mapping[str, int]) -> tuple[word_lists.Ends, int | None, str]:
+    """The tokens at the ends of a text to classify, that of padding; why there are none, which is no matter for a language model."""
+    try:
+        padding = word_lists.padding(data.get("padding"), special, _refuse)
+        return word_lists.processed(data.get("post_processor"), _refuse), padding, ""
+    except MicaError as e:
+        return (None, None), None, str(e)
+
+
+def _word_list(
+    words: Sequence[str],
+    flags: int,
+    hidden: set[int],
+    around: tuple[int | None, int | None],
+    unknown: str | None = None,
+) -> Tokens:
+    """A vocabulary of words, for texts to classify. around: tokens at the ends of a text. unknown: a word."""
+    found = listed(Tokens(_checked([_bytes(word) for word in words]), "WORDPIECE", flags=flags), sorted(hidden))
+    token = word_lists.place(words, (unknown,) if unknown else word_lists.UNKNOWN)
+    return replace(found, padding=word_lists.place(words, word_lists.PADDING) or 0, framed=(*around, token))
 
 
 def _before(data: Mapping[str, Any]) -> tuple[int, bool]:

@@ -1,38 +1,43 @@
-"""Inputs and the output of a language model that are for tokens, as the section TOKENS has them."""
+"""Inputs and the output that are for tokens, of a language model or of one that classifies texts, as the section TOKENS has them."""
 
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from mica.errors import MicaError
+from mica.format import output_groups, schema, scores
 from mica.format.codec import ModelFile
-from mica.format.tokens import Tokens
+from mica.format.tokens import NEVER, Tokens
 
 _POSITION = ("pos",)  # parts of names
 _LENGTH = ("len", "seq", "seen")
+_ZEROS = ("type", "segment")
+_MASK = ("mask",)
+_RAREST = 10 * 1024  # costs of an unknown character beyond those of the rarest piece, as SentencePiece has it
 
 
 def with_tokens(model: ModelFile, tokens: Tokens) -> ModelFile:
-    """The model with a vocabulary. Raises MicaError where its inputs and outputs are not those of a language model.
+    """The model with a vocabulary. Raises MicaError where its inputs and outputs are for neither a language model nor texts to classify.
 
-    A run takes one token. The inputs of one int32 are told apart by their names: one is a position, one the number of tokens seen;
+    A run of a language model takes one token. The inputs of one int32 are told apart by their names: one is a position, one the number of tokens seen;
     the one that is left is the token.
     """
-    places: dict[str, int] = {}
-    for k, i in enumerate(model.inputs):
+    shapes = {model.tensors[i].name: model.tensors[i].dims for i in model.inputs}
+    if (placed := of_texts(tokens, shapes)) is not None:
+        return _with_classes(model, placed)
+    if tokens.method == "WORDPIECE":
+        raise MicaError(
+            "--tokens: a vocabulary of words", todo="it is for models that take a whole text and classify it"
+        )
+    for i in model.inputs:
         t = model.tensors[i]
         if t.dtype != "int32" or math.prod(t.dims) != 1:
             raise MicaError(
                 f"--tokens: the model's input '{t.name}' is {t.dtype} {list(t.dims)}",
                 todo="a run takes one token: inputs of one number, beside states (--state)",
             )
-        name = t.name.lower()
-        role = "position" if _any(name, _POSITION) else "length" if _any(name, _LENGTH) else "token"
-        if role in places:
-            other = model.tensors[model.inputs[places[role]]].name
-            raise MicaError(f"--tokens: '{other}' and '{t.name}' both look like the model's {role}")
-        places[role] = k
-    if "token" not in places:
-        raise MicaError("--tokens: the model has no input for a token", todo="name one so")
+    places = _places(list(shapes), _POSITION, _LENGTH)
     scores = [k for k, o in enumerate(model.outputs) if math.prod(model.tensors[o].dims) == len(tokens.pieces)]
     scores = [k for k in scores if model.tensors[model.outputs[k]].dtype == "int8"]
     if not scores:
@@ -43,6 +48,7 @@ def with_tokens(model: ModelFile, tokens: Tokens) -> ModelFile:
         )
     tokens = replace(
         tokens,
+        **_OF_TEXTS,
         token=places["token"],
         position=places.get("position"),
         length=places.get("length"),
@@ -53,8 +59,73 @@ def with_tokens(model: ModelFile, tokens: Tokens) -> ModelFile:
     return replace(model, tokens=tokens)
 
 
+_OF_TEXTS: dict[str, Any] = {"padding": 0, "unknown": None, "framed": (None, None, None), "trouble": ""}
+
+
+def of_texts(tokens: Tokens, shapes: Mapping[str, Sequence[int]]) -> Tokens | None:
+    """The vocabulary for inputs that take a whole text; None where they do not. shapes: of all inputs. Raises MicaError.
+
+    Of inputs of as many numbers one with `mask` in its name takes the padding mask, one with `type` or `segment` zeros, and the one
+    that is left the tokens.
+    """
+    sizes = {math.prod(shape) for shape in shapes.values()}
+    if len(sizes) != 1 or sizes == {1}:
+        return None
+    places = _places(list(shapes), _ZEROS, _MASK)
+    if tokens.trouble:
+        raise MicaError(f"--tokens: {tokens.trouble}")
+    begin, end, unknown = tokens.framed
+    if tokens.method == "WORDPIECE" and unknown is None:
+        raise MicaError(
+            "--tokens: the vocabulary has no token for unknown words", todo="add ,unknown=N with its number"
+        )
+    costs = list(tokens.costs)
+    if tokens.method == "UNIGRAM" and unknown is not None:
+        costs[unknown] = min(max(costs[i] for i in tokens.listed) + _RAREST, NEVER)
+    return replace(
+        tokens,
+        framed=(None, None, None),
+        flags=tokens.flags | schema.TOKEN_FLAGS["CLASSES"],
+        costs=tuple(costs),
+        begin=begin,
+        end=end,
+        unknown=unknown,
+        token=places["token"],
+        position=places.get("position"),
+        length=places.get("length"),
+    )
+
+
+def _with_classes(model: ModelFile, tokens: Tokens) -> ModelFile:
+    """The model with the vocabulary of the texts that it classifies. Raises MicaError."""
+    t = model.tensors[model.inputs[tokens.token]]
+    if t.dtype != "int32":
+        raise MicaError(
+            f"--tokens: the model's input '{t.name}' takes real numbers",
+            todo="tokens that feed an embedding are expected",
+        )
+    rows = _positions(model, tokens.token)
+    if 0 < rows < len(tokens.pieces):
+        raise MicaError(f"--tokens: the vocabulary has {len(tokens.pieces)} pieces, the model's table {rows} rows")
+    output = output_groups.read(model)[scores.required(model)].first
+    return replace(model, tokens=replace(tokens, output=output))
+
+
+def _places(names: Sequence[str], position: tuple[str, ...], length: tuple[str, ...]) -> dict[str, int]:
+    """The place of each role among the inputs, by parts of their names. Raises MicaError."""
+    places: dict[str, int] = {}
+    for k, name in enumerate(names):
+        role = "position" if _any(name, position) else "length" if _any(name, length) else "token"
+        if role in places:
+            raise MicaError(f"--tokens: '{names[places[role]]}' and '{name}' both look like the model's {role}")
+        places[role] = k
+    if "token" not in places:
+        raise MicaError("--tokens: the model has no input for a token", todo="name one so")
+    return places
+
+
 def _any(name: str, parts: tuple[str, ...]) -> bool:
-    return any(part in name for part in parts)
+    return any(part in name.lower() for part in parts)
 
 
 def _positions(model: ModelFile, place: int | None) -> int:

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -23,6 +24,7 @@ from mica.data.calibration import decode, fit, read_arrays
 from mica.errors import MicaError
 from mica.format import output_groups, scores
 from mica.format.codec import ModelFile
+from mica.format.tokens import arrays
 from mica.kernels import wide
 
 METRICS = ("top1", "auc", "mse")
@@ -79,8 +81,10 @@ class Score:
 
 def table_inputs(model: ModelFile) -> tables.Inputs:
     """Inputs of a packed model, for reading a table."""
-    inputs = [model.tensors[t] for t in model.inputs]
-    return tables.Inputs({t.name: t.dims for t in inputs}, MISSING in model.metadata)
+    shapes = {model.tensors[t].name: model.tensors[t].dims for t in model.inputs}
+    t = model.tokens
+    texts = partial(arrays, t, shapes) if t is not None and t.has("CLASSES") else None
+    return tables.Inputs(shapes, MISSING in model.metadata, texts)
 
 
 def load(path: str | Path, inputs: tables.Inputs | None = None) -> Dataset:

@@ -33,6 +33,8 @@ def tokens_of(model: ModelFile) -> Tokens:
     """The vocabulary of a model. Raises MicaError where it has none."""
     if model.tokens is None:
         raise MicaError("this model has no tokens in its file", todo="pack it with mica pack --tokens")
+    if model.tokens.has("CLASSES"):
+        raise MicaError("this model classifies texts and writes none", todo="mica run MODEL --text TEXT")
     return model.tokens
 
 
