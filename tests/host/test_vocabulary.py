@@ -1,4 +1,4 @@
-"""Vocabularies of other tools: their content, compared with Hugging Face's tokenizers if installed, and refusals.
+"""Vocabularies of other tools: their content, compared with Hugging Face's tokenizers, and refusals.
 
 The tokens of the first test were given by tokenizers 0.23 for the same files.
 """
@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tokenizers import Tokenizer
 
 from mica.errors import MicaError
 from mica.format import tokens
@@ -106,9 +107,8 @@ def test_tokens_of_a_tokenizer(tmp_path: Path, kind: str) -> None:
 
 @pytest.mark.parametrize("kind", MAKE)
 def test_against_tokenizers(tmp_path: Path, kind: str) -> None:
-    """The `tokenizers` package, if installed, makes the same tokens from the same file."""
-    hf = pytest.importorskip("tokenizers")
-    theirs = hf.Tokenizer.from_file(save(tmp_path, {"version": "1.0", **MAKE[kind]()}))
+    """The `tokenizers` package makes the same tokens from the same file."""
+    theirs = Tokenizer.from_file(save(tmp_path, {"version": "1.0", **MAKE[kind]()}))
     assert [theirs.encode(text).ids for text in TEXTS[kind]] == IDS[kind]
 
 
