@@ -293,7 +293,7 @@ def test_keras(tmp_path: Path) -> None:
         ),
         (
             {"model": {"type": "WordPiece", "vocab": {"a": 0}, "unk_token": "a", "continuing_subword_prefix": "@"}},
-            "prefix '@'",
+            "WordPiece with continuing_subword_prefix '@'",
         ),
         ({"padding": {"direction": "Left", "pad_id": 0}}, "padding before the text"),
         ({"post_processor": {"type": "Other"}}, "the post-processor Other"),

@@ -107,7 +107,7 @@ def read(path: Path, inputs: Inputs) -> dict[str, np.ndarray]:
     columns = [_column(name, [row[k] for _, row in rows], commas) for k, name in enumerate(names)]
     places = [line for line, _ in rows]
     if inputs.texts is not None and (found := [c for c in columns if c.name.lower() == TEXT]):
-        return _of_texts(path, found[0], columns, places, inputs.texts)
+        return _of_texts(path, columns, places, inputs.texts(found[0].cells))
     if len(inputs.shapes) > 1:
         return _by_name(path, columns, places, inputs)
     shape = next(iter(inputs.shapes.values()), ())
@@ -132,14 +132,9 @@ def read(path: Path, inputs: Inputs) -> dict[str, np.ndarray]:
 
 
 def _of_texts(
-    path: Path,
-    column: _Column,
-    columns: list[_Column],
-    places: list[int],
-    texts: Callable[[Sequence[str]], dict[str, np.ndarray]],
+    path: Path, columns: list[_Column], places: list[int], arrays: dict[str, np.ndarray]
 ) -> dict[str, np.ndarray]:
     """Inputs by name, a single one as `x`, and `y` where there are labels."""
-    arrays = texts(column.cells)
     label = next((c for c in columns if c.name.lower() in LABELS), None)
     note(path, f"{len(places)} texts" + (f"; labels: {label.name}" if label else ""))
     arrays = {"x": next(iter(arrays.values()))} if len(arrays) == 1 else arrays

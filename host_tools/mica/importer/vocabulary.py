@@ -73,7 +73,8 @@ def _file(path: Path) -> Tokens:
     try:
         if path.suffix.lower() == ".txt" or (isinstance(data, dict) and "model" not in data):
             words = data if isinstance(data, list) else word_lists.in_order(_ids(data, ()))
-            found = _word_list(words, word_lists.rule(words), set(), word_lists.framed(words))
+            ends = word_lists.place(words, ["[CLS]"]), word_lists.place(words, ["[SEP]"])
+            found = _word_list(words, word_lists.rule(words), set(), ends)
         else:
             found = _list(data) if isinstance(data, list) else _tokenizer(data)
     except MicaError as e:
@@ -171,11 +172,7 @@ def _around(data: Mapping[str, Any], special: Mapping[str, int]) -> tuple[word_l
 
 
 def _word_list(
-    words: Sequence[str],
-    flags: int,
-    hidden: set[int],
-    around: tuple[int | None, int | None],
-    unknown: str | None = None,
+    words: Sequence[str], flags: int, hidden: set[int], around: word_lists.Ends, unknown: str | None = None
 ) -> Tokens:
     """A vocabulary of words, for texts to classify. around: tokens at the ends of a text. unknown: a word."""
     found = listed(Tokens(_checked([_bytes(word) for word in words]), "WORDPIECE", flags=flags), sorted(hidden))

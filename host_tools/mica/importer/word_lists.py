@@ -43,11 +43,6 @@ def rule(words: Sequence[str]) -> int:
     return _BARE | _LOWER if list(words[:2]) == ["", "[UNK]"] else small
 
 
-def framed(words: Sequence[str]) -> Ends:
-    """BERT's tokens around a text, where the list has them."""
-    return place(words, ["[CLS]"]), place(words, ["[SEP]"])
-
-
 def kept(pieces: Sequence[bytes]) -> str:
     """A letter of the pieces that boards do not make of its capital, or ""."""
     letters = (c for piece in pieces for c in piece.decode(errors="replace"))
@@ -57,12 +52,11 @@ def kept(pieces: Sequence[bytes]) -> str:
 def check(model: Mapping[str, Any], words: Sequence[str], refuse: Refuse) -> set[int]:
     """Tokens that no text has."""
     mark = CONTINUED.decode()
-    if model.get("type") == "WordLevel":
+    if model["type"] == "WordLevel":
         return {k for k, word in enumerate(words) if word.startswith(mark)}
-    if model.get("continuing_subword_prefix", mark) != mark:
-        refuse(f"WordPiece with the prefix '{model['continuing_subword_prefix']}'")
-    if model.get("max_input_chars_per_word", LONGEST_WORD) != LONGEST_WORD:
-        refuse(f"WordPiece with words of {model['max_input_chars_per_word']} characters")
+    for name, expected in (("continuing_subword_prefix", mark), ("max_input_chars_per_word", LONGEST_WORD)):
+        if (found := model.get(name, expected)) != expected:
+            refuse(f"WordPiece with {name} {found!r}")
     return set()
 
 

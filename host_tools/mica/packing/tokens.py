@@ -27,9 +27,7 @@ def with_tokens(model: ModelFile, tokens: Tokens) -> ModelFile:
     if (placed := of_texts(tokens, shapes)) is not None:
         return _with_classes(model, placed)
     if tokens.method == "WORDPIECE":
-        raise MicaError(
-            "--tokens: a vocabulary of words", todo="it is for models that take a whole text and classify it"
-        )
+        raise MicaError("--tokens: a vocabulary of words", todo="it is for models that classify a whole text")
     for i in model.inputs:
         t = model.tensors[i]
         if t.dtype != "int32" or math.prod(t.dims) != 1:
@@ -101,8 +99,7 @@ def _with_classes(model: ModelFile, tokens: Tokens) -> ModelFile:
     t = model.tensors[model.inputs[tokens.token]]
     if t.dtype != "int32":
         raise MicaError(
-            f"--tokens: the model's input '{t.name}' takes real numbers",
-            todo="tokens that feed an embedding are expected",
+            f"--tokens: the model's input '{t.name}' takes real numbers", todo="expected tokens of an embedding"
         )
     rows = _positions(model, tokens.token)
     if 0 < rows < len(tokens.pieces):
