@@ -103,7 +103,10 @@ def _with_classes(model: ModelFile, tokens: Tokens) -> ModelFile:
         )
     rows = _positions(model, tokens.token)
     if 0 < rows < len(tokens.pieces):
-        raise MicaError(f"--tokens: the vocabulary has {len(tokens.pieces)} pieces, the model's table {rows} rows")
+        raise MicaError(
+            f"--tokens: the vocabulary has {len(tokens.pieces)} pieces, the model's table {rows} rows",
+            todo="give the vocabulary that the model was trained with",
+        )
     output = output_groups.read(model)[scores.required(model)].first
     return replace(model, tokens=replace(tokens, output=output))
 
