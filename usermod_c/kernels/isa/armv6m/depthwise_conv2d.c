@@ -1,6 +1,6 @@
 // Depthwise convolution on a Cortex-M0+: 3x3 taps with stride 1 or 2 (depthwise.S), and those along a line (line.S); all else goes to
 // c32.
-// Bytes of scratch: 12 for each column of the padded image, 24 for every second row of the output.
+// Bytes of scratch: 12 for each column of the padded image, 24 for every second row of the output; with more, larger bands.
 #include "kernels.h"
 #ifndef MICA_WITHOUT_DEPTHWISE_CONV2D_S8
 
@@ -71,15 +71,31 @@ static line_t lines(const mica_depthwise_conv2d_s8_t *p, uint32_t begin, uint32_
 }
 #endif
 
+// The table of bands of `high` rows of the output from row `begin` on, `rows` rows in all: their halves have `half` rows, `words` words a
+// column. The last band overlaps the one before where they do not come out even. Returns its end.
+static int32_t *put_table(const mica_window_t *w, int32_t *table, uint32_t begin, uint32_t rows, uint32_t high, uint32_t half, uint32_t words) {
+    const uint32_t stride = w->stride_h;
+    const int32_t row = (int32_t)w->in_w * w->in_c;
+    for (uint32_t at = 0; at < rows; at += high) {
+        const uint32_t first = at + high > rows ? rows - high : at;
+        int32_t upper = (int32_t)((begin + first) * stride) - w->pad_top, lower = upper + (int32_t)((high - half) * stride);
+        for (uint32_t n = words; n; --n, ++upper, ++lower) {
+            *table++ = upper >= 0 && upper < w->in_h ? upper * row : MICA_OUTSIDE;
+            *table++ = lower >= 0 && lower < w->in_h ? lower * row : MICA_OUTSIDE;
+        }
+    }
+    return table;
+}
+
 void mica_depthwise_conv2d_s8_armv6m(const mica_depthwise_conv2d_s8_t *p, MICA_KERNEL_ARGS) {
     const mica_window_t *w = &p->win;
     const mica_channels_t *ch = &p->ch;
-    uint32_t stride = w->stride_w, rows = row_end - row_begin, strips = (rows + 1) / 2;
+    uint32_t stride = w->stride_w, rows = row_end - row_begin;
     uint32_t columns = (w->out_w - 1u) * stride + 3;
     uint32_t first = w->pad_left < columns ? w->pad_left : columns;
     uint32_t inside = columns - first < w->in_w ? columns - first : w->in_w;
     if (!ch->fast || ch->layout != MICA_LAYOUT_PLAIN || !mica_window_is_3x3(w, 2) || w->in_c != w->out_c || rows == 0 || inside == 0
-        || (uint64_t)12 * columns + (uint64_t)sizeof(mica_strip_t) * strips > scratch_bytes) {
+        || (uint64_t)12 * columns + (uint64_t)24 * ((rows + 1) / 2) > scratch_bytes) {
         #ifndef MICA_WITHOUT_LINES
         line_t done = {row_begin, row_begin};
         if (ch->fast && ch->layout == MICA_LAYOUT_PLAIN && w->in_c == w->out_c && row_begin < row_end) {
@@ -95,54 +111,47 @@ void mica_depthwise_conv2d_s8_armv6m(const mica_depthwise_conv2d_s8_t *p, MICA_K
         }
         return;
     }
-    int32_t pitch = (int32_t)w->out_w * w->out_c;
-    mica_strip_t *strip = scratch;
-    int32_t row = (int32_t)(row_begin * stride) - w->pad_top;
-    for (uint32_t i = 0; i < strips; ++i, row += 2 * (int32_t)stride) {
-        // Word n: rows n and n + stride. Rows outside the image are taken from inside it and put right afterwards.
-        uint32_t flags = 0, outside = 0;
-        for (int32_t n = 0; n < 5; ++n) {
-            int32_t at = mica_clamp(row + n, 0, w->in_h - 1);
-            outside |= (uint32_t)(at != row + n) << n;
-            strip[i].row[n] = at * w->in_w * w->in_c;
-        }
-        for (uint32_t n = 0; n < 3; ++n) {
-            flags |= ((outside >> n & 1) | (outside >> (n + stride) & 1) << 1) << (2 + 2 * n);
-        }
-        if (stride == 1 && i > 0) {
-            flags = (flags & ~(uint32_t)0xc) | 1;  // the last word of the strip before, put right already
-        }
-        if (i == strips - 1 && rows % 2) {
-            flags |= 2;
-        }
-        strip[i].flags = flags;
+    uint32_t bands = 0, high, half, words;
+    do {  // as few as there is room for
+        ++bands;
+        high = (rows + bands - 1) / bands;
+        half = (high + 1) / 2;
+        words = (half - 1) * stride + 3;
+    } while (half > 1 && 4 * columns * words + bands * 8 * words > scratch_bytes);
+    int32_t *table = scratch, *table_end = put_table(w, table, row_begin, rows, high, half, words);
+    uint32_t *to = (uint32_t *)table_end;
+    const uint32_t outside = (uint32_t)p->x_zero + ((uint32_t)p->x_zero << 16);
+    for (uint32_t *end = to + columns * words; end != to;) {
+        *--end = outside;
     }
-    uint32_t *words = (uint32_t *)(strip + strips);
-    uint32_t outside = (uint32_t)p->x_zero + ((uint32_t)p->x_zero << 16);
-    for (uint32_t i = 0; i < 3 * columns; ++i) {
-        words[i] = outside;
-    }
+    const uint32_t pitch = (uint32_t)w->out_w * w->out_c;
     mica_depthwise_t args = {
         .x = p->x,
-        .y = p->y + (size_t)row_begin * (size_t)pitch,
+        .y = p->y + (size_t)row_begin * pitch,
         .weights = ch->weights,
         .bias = ch->bias,
         .mult = ch->mult,
         .shift = ch->shift,
         .channels = w->out_c,
-        .strips = strip,
-        .count = strips,
-        .to = words + 3 * first,
-        .to_end = words + 3 * (first + inside),
+        .table = table,
+        .table_end = table_end,
+        .band = 8 * words,
+        .to = to + words * first,
+        .inside = inside * w->in_c,
+        .column = 4 * words,
         .step = w->in_c,
-        .pitch = pitch,
-        .windows = words,
-        .end = words + 3 * stride * w->out_w,
+        .windows = to,
+        .row_step = 4 * stride,
+        .next = 4 * ((int32_t)stride - 2) * (int32_t)words - 12,
+        .pitch = (int32_t)pitch,
+        .lower = (high - half) * pitch,
+        .half = half * pitch,
+        .high = high * pitch,
+        .last = (rows - high) * pitch,
         .zero = ch->act_max - ch->act_min == 255 ? ch->y_zero : ch->y_zero - ch->act_min,
         .range = (uint32_t)(ch->act_max - ch->act_min),
         .low = ch->act_min,
         .x_zero = p->x_zero,
-        .stride = stride,
     };
     mica_armv6m_depthwise(&args);
 }

@@ -92,14 +92,9 @@ void mica_armv6m_decode(uint32_t *to, const int8_t *codes, const int8_t *codes_e
 bool mica_conv2d_paired_armv6m(const mica_conv2d_s8_t *p, uint32_t row_begin, uint32_t row_end, void *scratch, size_t scratch_bytes,
     uint32_t direct, uint32_t *pairs);
 
-// Two rows of the output of a depthwise convolution.
-typedef struct {
-    int32_t row[5];           // where rows of x begin, from the first that the strip reads; with stride 1 four of them
-    uint32_t flags;           // 1: the first word is the strip's before; 2: the second row does not exist;
-                              // 4, 8: the first word's upper, lower row is outside; 16, 32: the second's; 64, 128: the third's
-} mica_strip_t;
-
 // What mica_armv6m_depthwise works on, channel after channel. Its offsets stand in depthwise.S.
+// Its table has for each word of a column of each band where the rows of x begin that the word's halves are of, MICA_OUTSIDE
+// where there is none.
 typedef struct {
     const int8_t *x;
     int8_t *y;
@@ -107,17 +102,25 @@ typedef struct {
     const int32_t *bias, *mult;
     const int8_t *shift;
     uint32_t channels;
-    const mica_strip_t *strips;
-    uint32_t count;
-    uint32_t *to, *to_end;    // the columns inside the image, three words each
+    const int32_t *table, *table_end;
+    uint32_t band;            // bytes of a band's rows in the table
+    uint32_t *to;             // the first column inside the image
+    uint32_t inside;          // bytes of x of a row of them
+    uint32_t column;          // bytes from column to column
     uint32_t step;            // from pixel to pixel, of x and y
+    const uint32_t *windows;  // the first one
+    uint32_t row_step;        // bytes to the first one of the next row
+    int32_t next;             // from behind a window to the next
     int32_t pitch;            // from row to row of y
-    uint32_t *windows, *end;  // the first window, and where one behind the last would begin
+    uint32_t lower;           // bytes of y from a row of the upper half to that of the lower half
+    uint32_t half;            // bytes of y of a half
+    uint32_t high, last;      // bytes from band to band, but to the last; where it begins
     int32_t zero;             // y_zero, less act_min unless the clamp is to the whole int8
     uint32_t range;           // act_max - act_min
     int32_t low, x_zero;
-    uint32_t stride;
 } mica_depthwise_t;
+
+#define MICA_OUTSIDE (-1)
 
 void mica_armv6m_depthwise(mica_depthwise_t *args);
 
