@@ -145,6 +145,7 @@ def convolutions() -> Iterator[Job]:
         # Three channels: pixels inside and at the edges, rows of an odd number of them, tiles that begin within a row.
         *((h, w, 3, 5, (3, 3), s, (1, 1), (1, 1), 1) for h, w, s in ((5, 7, 1), (4, 12, 1), (7, 12, 2), (5, 11, 2))),
         *((h, w, 3, 6, (3, 3), s, (0, 0), (0, 0), 1) for h, w, s in ((3, 3, 1), (4, 6, 1), (7, 9, 2), (3, 13, 3))),
+        *((20, 20, c, 12, (1, 1), 1, (0, 0), (0, 0), 1) for c in (8, 100)),  # many sums that short products decide
     ]
     for i, (h, w, cin, cout, k, s, pad, end, dil) in enumerate(shapes):
         for kind in ("", "fine", "extreme", "limits"):

@@ -48,9 +48,11 @@ SLIPS = [
     (
         "m0plus-qemu",
         "gemm.S",
-        "lsrs r4, r4, #1\n    adds r2, r2, r4",
-        "subs r4, #1\n    lsrs r4, r4, #1\n    adds r2, r2, r4",
+        "lsrs r3, r3, #1\n    adds r2, r2, r3",
+        "subs r3, #1\n    lsrs r3, r3, #1\n    adds r2, r2, r3",
     ),
+    ("m0plus-qemu", "gemm.S", "    adds r6, r6, r3\n    adds r6, #5", "    adds r6, #5"),  # too few are slow
+    ("m0plus-qemu", "gemm.S", "adds r7, #255", "adds r7, #100"),
     ("m0plus-qemu", "depthwise.S", "adcs r1, r5\n    lsls r5, r1", "adds r1, r1, r5\n    lsls r5, r1"),
     ("m0plus-qemu", "depthwise.S", "    adds r5, r5, r1\n    movs r3, #20", "    movs r3, #20"),  # too few are slow
     ("m0plus-qemu", "depthwise.S", "movs r2, r1\n    b band", "movs r2, #0\n    b band"),  # a last band that overlaps

@@ -19,12 +19,17 @@
     .equ F_END, F_ARGS + 8      // where in the stream something else is to be done
     .equ F_ENTRY, F_ARGS + 12
     .equ F_BIAS, F_ARGS + 16
-    .equ F_ML, F_ARGS + 20      // bit 31: keep the sums, do not requantise
+    .equ F_ML, F_ARGS + 20
     .equ F_MH, F_ARGS + 24
     .equ F_ADJUST, F_ARGS + 28
     .equ F_READ, F_ARGS + 32    // running sums
     .equ F_WRITE, F_ARGS + 36
-    .equ FRAME, F_ARGS + 40
+    .equ F_AFTER, F_ARGS + 40   // where sums go: quick, exact or keep_sums
+    .equ F_M, F_ARGS + 44       // of quick: bits of the multiplier, bits of the fraction; and what exact has in r9 and r11
+    .equ F_FRACTION, F_ARGS + 48
+    .equ F_ADD, F_ARGS + 52
+    .equ F_SHIFT, F_ARGS + 56
+    .equ FRAME, F_ARGS + 64
     .equ HALF_FRAME, FRAME / 2
 
 // mica_gemm_t in kernels.h.
@@ -48,6 +53,51 @@
     .equ A_SUMS, 68
     .equ A_FLAGS, 72
     .equ A_PAIRS, 76
+    .equ A_DROP, 80
+
+// \a requantised by one product of 32 bits where that decides, and stored (kernels.h, `drop`).
+//   r6 = bits of the multiplier, r7 = bits of the fraction, r8 = act_min, r9 = what the product begins with, r10 = act_max - act_min,
+//   r11 = from which fraction on it does not decide; r0 = where to, lr = step from there to the next; uses r4, r5
+.macro QUICK a
+    asrs r4, \a, #2
+    muls r4, r6, r4
+    add r4, r9
+    movs r5, r4
+    rors r5, r7
+    cmp r5, r11
+    bcs slow_\a
+    asrs r4, r4, r7
+decided_\a:
+    .ifc \a, r0
+    mov r0, r12
+    .endif
+    cmp r4, r10
+    bhi out_\a
+in_\a:
+    add r4, r8
+    strb r4, [r0]
+    add r0, lr
+.endm
+
+.macro SLOW a
+slow_\a:
+    ldr r6, [sp, #F_ML]
+    ldr r7, [sp, #F_MH]
+    MICA_SCALE \a
+    ldr r4, [sp, #F_ADD]
+    adds r5, r5, r4
+    ldr r4, [sp, #F_SHIFT]
+    asrs r5, r5, r4
+    movs r4, r5
+    ldr r6, [sp, #F_M]
+    ldr r7, [sp, #F_FRACTION]
+    b decided_\a
+out_\a:
+    asrs r5, r4, #31
+    mov r4, r10
+    bics r4, r4, r5
+    b in_\a
+.endm
 
 // void mica_armv6m_gemm(mica_gemm_t *args)
     FUNCTION mica_armv6m_gemm
@@ -64,6 +114,18 @@
     ldr r1, [r0, #A_SUMS]       // of all channels, one behind the other
     str r1, [sp, #F_READ]
     str r1, [sp, #F_WRITE]
+    ldr r1, [r0, #A_RANGE]
+    mov r10, r1
+    ldr r1, [r0, #A_LOW]
+    mov r8, r1
+    ldr r1, [r0, #A_OUT_STEP]
+    mov lr, r1
+    ldr r1, [r0, #A_FLAGS]
+    lsrs r1, r1, #2             // flag 2
+    ldr r1, =keep_sums + 1
+    bcs 1f
+    ldr r1, =exact + 1
+1:  str r1, [sp, #F_AFTER]
 
 channel:
     // The weights: word j becomes the pairs 2j and 2j + 1; the first pair lies highest, because the loop counts down.
@@ -77,17 +139,17 @@ channel:
     ldr r5, =0x80808080
     ldr r6, =0x00ff00ff
     ldr r7, =-0x00800080
-    mov r8, r7
+    mov r9, r7
     movs r7, #16
 1:  ldm r2!, {r0}
     rors r0, r0, r7
     eors r0, r0, r5
     movs r4, r0
     ands r4, r4, r6
-    add r4, r8
+    add r4, r9
     lsrs r0, r0, #8
     ands r0, r0, r6
-    add r0, r8
+    add r0, r9
     subs r3, #8
     str r0, [r3]
     str r4, [r3, #4]
@@ -96,34 +158,28 @@ channel:
 
 unpacked:
     ldr r0, [sp, #F_ARGS]
+    ldr r1, [r0, #A_OUT]
+    mov r12, r1
     ldr r1, [r0, #A_MULT]
-    ldr r1, [r1]
-    uxth r2, r1
-    lsrs r1, r1, #16
-    str r1, [sp, #F_MH]
-    ldr r3, [r0, #A_FLAGS]
-    lsrs r4, r3, #1             // flag 2 to bit 0
-    lsls r4, r4, #31
-    orrs r2, r2, r4
+    ldr r4, [r1]
+    uxth r2, r4
     str r2, [sp, #F_ML]
+    lsrs r2, r4, #16
+    str r2, [sp, #F_MH]
     ldr r1, [r0, #A_SHIFT]
     ldrb r1, [r1]
     mov r11, r1
     ldr r2, [r0, #A_ZERO]
     lsls r2, r2, r1
-    movs r4, #1
-    lsls r4, r4, r1
-    lsrs r4, r4, #1
-    adds r2, r2, r4
+    movs r3, #1
+    lsls r3, r3, r1
+    lsrs r3, r3, #1
+    adds r2, r2, r3
     mov r9, r2
-    ldr r1, [r0, #A_RANGE]
-    mov r10, r1
-    ldr r1, [r0, #A_LOW]
-    mov r8, r1
-    ldr r1, [r0, #A_OUT]
-    mov r12, r1
-    ldr r1, [r0, #A_OUT_STEP]
-    mov lr, r1
+    ldr r5, [r0, #A_DROP]
+    cmp r5, #0
+    bne short
+begin:
     ldr r1, [r0, #A_BIAS]
     ldr r1, [r1]
     str r1, [sp, #F_BIAS]
@@ -132,6 +188,7 @@ unpacked:
     ldr r1, [r0, #A_ADJUST]
     str r1, [sp, #F_ADJUST]
     ldr r7, [r0, #A_X]
+    ldr r3, [r0, #A_FLAGS]
     ldr r4, [sp, #F_ENTRY]
     ldr r0, [sp, #F_BIAS]
     movs r1, r0
@@ -172,6 +229,76 @@ codes:
     subs r1, #1
     bne 1b
     b unpacked
+
+    // Whether a short product may decide: with d = `drop`, |bias| at most 2^d, the multiplier 2^30 or more, the shift 3 to d - 8.
+    // It has the multiplier without its last d bits, rounded, and a sum without its last two. So it lacks at most, in units of its own,
+    // what the multiplier's rounding makes of the largest sum inside the range, in one direction or the other, and 3/4 of m.
+short:
+    ldr r3, =exact + 1
+    str r3, [sp, #F_AFTER]
+    ldr r3, [r0, #A_BIAS]
+    ldr r3, [r3]
+    asrs r3, r3, r5
+    adds r3, #1
+    cmp r3, #1
+    bhi begin
+    lsls r3, r4, #1
+    bpl begin
+    str r1, [sp, #F_SHIFT]
+    str r2, [sp, #F_ADD]
+    subs r1, #3
+    movs r6, r5
+    subs r6, #11
+    cmp r1, r6
+    bhi begin
+    adds r1, #3
+    movs r3, r4
+    movs r6, #0
+    lsrs r3, r3, r5
+    adcs r3, r6                 // m
+    str r3, [sp, #F_M]
+    movs r6, r3
+    lsls r6, r6, r5
+    subs r6, r4, r6             // what the rounding took
+    ldr r7, [r0, #A_ZERO]
+    adds r7, #2                 // and the range of y below zero, where it was taken away
+    asrs r4, r6, #31
+    beq 1f
+    eors r6, r6, r4
+    eors r7, r7, r4
+    adds r7, #255               // else that above: 257 - zero
+    adds r7, #5
+1:  movs r4, r5
+    subs r4, #8
+    lsrs r6, r6, r4
+    adds r6, #1
+    muls r7, r6, r7
+    lsls r7, r7, r1
+    lsrs r7, r7, #9
+    adds r7, #2                 // by how much the product may be too large
+    movs r4, #29
+    subs r4, r4, r5
+    lsls r2, r2, r4
+    subs r2, r2, r7
+    mov r9, r2
+    adds r4, r4, r1
+    str r4, [sp, #F_FRACTION]
+    movs r7, #130
+    muls r6, r7, r6
+    lsls r6, r6, r1
+    lsrs r6, r6, #8
+    lsrs r7, r3, #2
+    subs r3, r3, r7
+    adds r6, r6, r3
+    adds r6, #5                 // by how much, after that, too small
+    movs r7, #32
+    subs r7, r7, r4
+    lsls r6, r6, r7
+    mvns r6, r6
+    mov r11, r6
+    ldr r3, =quick + 1
+    str r3, [sp, #F_AFTER]
+    b begin
     .ltorg
 
     .balign 4
@@ -195,10 +322,26 @@ codes:
     .set i, i - 1
     .endr
 pairs_end:
-    ldr r6, [sp, #F_ML]
-    cmp r6, #0
-    bmi keep_sums
+    ldr r6, [sp, #F_AFTER]
+    bx r6
+quick:
     str r7, [sp, #F_X]
+    ldr r6, [sp, #F_M]
+    ldr r7, [sp, #F_FRACTION]
+    QUICK r0
+    QUICK r1
+    QUICK r2
+    QUICK r3
+    mov r12, r0
+    ldr r7, [sp, #F_X]
+    b next
+    SLOW r0
+    SLOW r1
+    SLOW r2
+    SLOW r3
+exact:
+    str r7, [sp, #F_X]
+    ldr r6, [sp, #F_ML]
     ldr r7, [sp, #F_MH]
     MICA_REQUANT r0, a
     MICA_REQUANT r1, b

@@ -28,6 +28,7 @@ typedef struct {
     int32_t *sums;            // four for each group, of one channel behind those of another
     uint32_t flags;           // 1: go on from the sums; 2: leave the result there instead of requantising it
     const uint32_t *pairs;    // of layout CODES4, mica_armv6m_code_pairs; null: weights are bytes
+    uint32_t drop;            // 15 + log2(words of all parts), rounded up, at most 21: short products requantise where they decide; 0: never
 } mica_gemm_t;
 
 #define MICA_GEMM_WORDS 64
