@@ -835,3 +835,19 @@ def test_checker_finds_what_passes_break() -> None:
         damage(g)
         with pytest.raises(check.BrokenGraph, match=text):
             check.core(g)
+
+
+# unused_taps
+
+
+@pytest.mark.parametrize(("size", "stride", "kernel", "left"), [(1, 1, 3, 1), (2, 2, 3, 2), (2, 1, 5, 3), (3, 1, 3, 3)])
+@pytest.mark.parametrize("group", (1, 4))
+def test_taps_outside_the_image(tmp_path: Path, size: int, stride: int, kernel: int, left: int, group: int) -> None:
+    net = Net()
+    y = net.conv(net.input([1, 4, size, size]), 4, 4, kernel, group=group, strides=[stride] * 2, pads=[kernel // 2] * 4)
+    net.output(net.add("GlobalAveragePool", net.add("Relu", y)))
+    g = core(net, tmp_path)
+    assert_same(net, g, 1e-5)
+    conv = next(n for n in g.nodes if "Conv2d" in n.op)
+    assert g.value(conv.inputs[1]).shape[1:3] == (left, left), g
+    assert ("AveragePool2d" in ops(g)) == (size > stride), g

@@ -49,6 +49,7 @@ from mica.passes import (
     scatter_rows,
     sound_weights,
     transposes,
+    unused_taps,
     whole_outputs,
     wide,
     windows_in_batch,
@@ -112,6 +113,7 @@ CORE_PASSES: tuple[tuple[str, Pass], ...] = (
     ("fuse_clip", fuse_clip.run),
     ("merge_unary", merge_unary.run),  # after fuse_clip: a clamp inside a convolution costs nothing
     ("recognise_activations", recognise_activations.run),
+    ("unused_taps", unused_taps.run),  # after transposes and clamps: a pool without a clamp stands between the layers
     ("dead_channels", dead_channels.run),  # when clamps are inside the operators that make the channels
     ("common_subexpressions", common_subexpressions.run),  # sinking made copies
     ("dead_code", dead_code.run),
