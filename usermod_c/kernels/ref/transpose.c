@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "mica_kernels.h"
+#include "mica_port.h"
 #ifndef MICA_WITHOUT_TRANSPOSE_S8
 
 mica_status_t mica_transpose_s8_check(const mica_transpose_s8_t *p, const char **what) {
@@ -32,6 +33,19 @@ uint32_t mica_transpose_s8_rows(const mica_transpose_s8_t *p) {
 typedef struct {
     uint32_t n, from, to;  // elements, and from one to the next in x and in y
 } line_t;
+
+// Three planes of n elements, a multiple of four, to n pixels: words of four elements of each plane become three words. They are
+// on words, and their first byte is the lowest.
+static void interleave(int8_t *y, const int8_t *x, uint32_t n, uint32_t plane) {
+    const mica_word_t *a = (const mica_word_t *)(const void *)x, *b = a + plane / 4, *c = b + plane / 4;
+    mica_word_t *to = (mica_word_t *)(void *)y;
+    for (const mica_word_t *end = a + n / 4; a != end; to += 3) {
+        const uint32_t r = *a++, g = *b++, v = *c++;
+        to[0] = (r & 0xff) | (g & 0xff) << 8 | (v & 0xff) << 16 | r << 16 >> 24 << 24;
+        to[1] = (g >> 8 & 0xff) | (v & 0xff00) | (r & 0xff0000) | g << 8 >> 24 << 24;
+        to[2] = (v >> 16 & 0xff) | r >> 24 << 8 | g >> 24 << 16 | v >> 24 << 24;
+    }
+}
 
 // `many` times a line, four elements a round.
 static void copy_lines(int8_t *y, const int8_t *x, line_t many, line_t line) {
@@ -92,9 +106,14 @@ void mica_transpose_s8_ref(const mica_transpose_s8_t *p, MICA_KERNEL_ARGS) {
     }
     const uint32_t block = i.n * j.n;
     const bool along = i.n >= j.n || (i.from == 1 && i.to == 1);
+    const bool words = i.n == 3 && j.from == 1 && (i.from | j.n) % 4 == 0 && i.from;
     uint32_t at = row_begin * step[0];  // of the element of x under `index`, whose two last entries stay 0
     for (int8_t *y = p->y + (size_t)row_begin * row, *const end = p->y + (size_t)row_end * row; y != end; y += block) {
-        copy_lines(y, p->x + at, along ? j : i, along ? i : j);
+        if (words && (((uintptr_t)y | (uintptr_t)(p->x + at)) & 3) == 0) {
+            interleave(y, p->x + at, j.n, i.from);
+        } else {
+            copy_lines(y, p->x + at, along ? j : i, along ? i : j);
+        }
         for (uint32_t k = last; k-- > 1;) {
             at += step[k - 1];
             if (++index[k - 1] < p->y_dims[k - 1]) {
