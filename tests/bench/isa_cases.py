@@ -271,11 +271,12 @@ def depthwise() -> Iterator[Job]:
         ),
         # And in steps of as many as there are between two taps, so that windows share what they read all the same.
         *((17, 1, c, 1, (4, 1), (d, 1), (n, 0), (0, 0), d) for c, d, n in ((4, 2, 0), (5, 3, 2), (4, 2, 3))),
-        *((32, 32, 16, 1, (3, 3), (s, s), (1, 1), (1, 1)) for s in (1, 2)),  # many sums that short products decide
+        # Many sums, which short products decide; a map of 2x2.
+        *((n, n, 16, 1, (3, 3), (s, s), (1, 1), (1, 1)) for n, s in ((32, 1), (32, 2), (6, 1), (2, 1))),
     ]
     for i, (h, w, c, m, k, s, pad, end, *apart) in enumerate(shapes):
         d = apart[0] if apart else 1
-        kind = ("", "fine", "extreme", "limits")[i % 4] if h < 32 else ""
+        kind = ("", "fine", "extreme", "limits")[i % 4] if c != 16 else ""
         low, high, zero = CLAMPS[i % len(CLAMPS)] if kind != "limits" else CLAMPS[0]
         c = 24 if kind == "limits" else c
         dims = (1, _windows(h, k[0], s[0], pad[0], end[0], d), _windows(w, k[1], s[1], pad[1], end[1], 1), c * m)

@@ -20,6 +20,7 @@ typedef struct {
     uint32_t from, to;        // words of the patches that the stream holds: all of them, or one part
     uint32_t groups;
     const uint32_t *pairs;    // of codes; null: weights are bytes
+    int32_t *table;           // of elements (mica_armv6m_pick); null: patches are words, in parts or too short for it
 } tile_t;
 
 static uint32_t part_length(const tile_t *t, uint32_t part) {
@@ -62,27 +63,55 @@ static void put(const tile_t *t, uint32_t slot, uint32_t pixels, uint32_t word, 
 // One patch as bytes, wherever they lie.
 static void copy_patch(const mica_conv2d_s8_t *p, int8_t *to, int32_t iy, int32_t ix) {
     const mica_window_t *w = &p->win;
-    int32_t in_c = w->in_c;
-    for (int32_t ky = 0; ky < w->kernel_h; ++ky, iy += w->dilation_h) {
-        bool row_inside = iy >= 0 && iy < w->in_h;
-        int32_t at = ix;
-        for (int32_t kx = 0; kx < w->kernel_w; ++kx, at += w->dilation_w) {
-            if (row_inside && at >= 0 && at < w->in_w) {
-                const int8_t *from = p->x + (iy * w->in_w + at) * in_c;
-                int32_t n = in_c;
-                if (w->dilation_w == 1) {  // taps side by side are copied as one
-                    int32_t taps = w->kernel_w - kx, room = w->in_w - at;
-                    taps = taps < room ? taps : room;
-                    n = taps * in_c;
-                    kx += taps - 1;
-                    at += taps - 1;
+    const int32_t in_c = w->in_c, row = (int32_t)w->in_w * in_c;
+    int32_t kx0, kx1, ky0, ky1;
+    mica_taps(ix, w->in_w, w->kernel_w, w->dilation_w, &kx0, &kx1);
+    mica_taps(iy, w->in_h, w->kernel_h, w->dilation_h, &ky0, &ky1);
+    // Taps side by side are copied as one.
+    const int32_t pieces = w->dilation_w == 1 ? 1 : kx1 - kx0, n = w->dilation_w == 1 ? (kx1 - kx0) * in_c : in_c;
+    const int32_t before = kx0 * in_c, behind = (w->kernel_w - kx1) * in_c;
+    for (int32_t ky = 0; ky < w->kernel_h; ++ky) {
+        if (ky < ky0 || ky >= ky1 || kx0 == kx1) {
+            for (int8_t *end = to + w->kernel_w * in_c; to != end;) {
+                *to++ = p->x_zero;
+            }
+            continue;
+        }
+        for (int8_t *end = to + before; to != end;) {
+            *to++ = p->x_zero;
+        }
+        const int8_t *from = p->x + (iy + ky * w->dilation_h) * row + (ix + kx0 * w->dilation_w) * in_c;
+        for (int32_t left = pieces; left; --left, from += w->dilation_w * in_c - n) {
+            for (int8_t *end = to + n; to != end;) {
+                *to++ = *from++;
+            }
+        }
+        for (int8_t *end = to + behind; to != end;) {
+            *to++ = p->x_zero;
+        }
+    }
+}
+
+// The table of mica_armv6m_pick.
+static void put_table(const mica_window_t *w, int32_t *table, uint32_t words) {
+    int32_t *last = table + 4 * (words - 1), *to = table;
+    for (uint32_t i = 0; i < 8; ++i) {
+        last[i] = 0;
+    }
+    uint32_t i = 0;  // of a word: its elements 0, 1, 2, 3 go to places 0, 2, 1, 3, of the last word to 0, 4, 1, 5
+    for (int32_t ky = 0; ky < w->kernel_h; ++ky) {
+        const int32_t row = ky * w->dilation_h * w->in_w;
+        for (int32_t kx = 0; kx < w->kernel_w; ++kx) {
+            const int32_t at = (row + kx * w->dilation_w) * w->in_c;
+            for (int32_t c = 0; c < w->in_c; ++c) {
+                const uint32_t place = i >> 1 | (to == last ? (i & 1) << 2 : (i & 1) << 1);
+                to[place] = at + c;
+                if (to == last) {
+                    to[place + 2] = i >> 1 ? 1 << 16 : 1;
                 }
-                for (int8_t *end = to + n; to != end;) {
-                    *to++ = *from++;
-                }
-            } else {
-                for (int8_t *end = to + in_c; to != end;) {
-                    *to++ = p->x_zero;
+                if (++i == 4) {
+                    i = 0;
+                    to += 4;
                 }
             }
         }
@@ -127,10 +156,14 @@ static void put_row(const tile_t *t, uint32_t slot, uint32_t pixels, int32_t oy,
                 n = (uint32_t)room / w->stride_w + 1;
             }
         }
+        const bool inside = kx1 - kx0 == w->kernel_w && iy >= 0 && iy + (w->kernel_h - 1) * w->dilation_h < w->in_h;
         if (aligned) {
             put_words(t, slot, n, iy, ix, kx0, kx1);
-        } else if (kx1 - kx0 == w->kernel_w && w->dilation_w == 1 && iy >= 0
-                   && iy + (w->kernel_h - 1) * w->dilation_h < w->in_h) {
+        } else if (inside && t->table != NULL) {
+            uint32_t *to = t->stream + 8 * (slot / 4 * t->words) + slot % 4;
+            const int8_t *x = t->p->x + (iy * w->in_w + ix) * w->in_c;
+            mica_armv6m_pick(x, to, t->table, t->words, n, w->stride_w * w->in_c, slot % 4, 32 * t->words - 16);
+        } else if (inside && w->dilation_w == 1) {
             n = n < PATCHES ? n : PATCHES;
             const mica_gather_t args = {
                 .x = t->p->x + (iy * w->in_w + ix) * w->in_c,
@@ -354,6 +387,10 @@ static void run_tiles(tile_t *t, uint32_t row_begin, uint32_t total, uint32_t ti
     const uint32_t words = t->words;
     for (uint32_t i = 0; i < patch_bytes; ++i) {  // what lies outside, or the end of a patch, which no copy touches
         ((int8_t *)t->patch)[i] = aligned ? p->x_zero : 0;
+    }
+    if (!aligned && t->part_words == words && words > 1) {  // there is room behind the first patch
+        t->table = (int32_t *)t->patch + words;
+        put_table(w, t->table, words);
     }
     int32_t oy = (int32_t)row_begin, ox = 0;
     int8_t *y = p->y + (size_t)row_begin * w->out_w * w->out_c;

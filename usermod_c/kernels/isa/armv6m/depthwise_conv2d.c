@@ -71,6 +71,30 @@ static line_t lines(const mica_depthwise_conv2d_s8_t *p, uint32_t begin, uint32_
 }
 #endif
 
+// A whole map of 2x2 with a pad of one.
+static bool is_2x2(const mica_window_t *w, uint32_t rows) {
+    return rows == 2 && w->stride_h == 1 && w->in_h == 2 && w->in_w == 2 && w->out_w == 2 && w->pad_top == 1 && w->pad_left == 1;
+}
+
+static void run_2x2(const mica_depthwise_conv2d_s8_t *p) {
+    const mica_channels_t *ch = &p->ch;
+    mica_depthwise_2x2_t args = {
+        .x = p->x,
+        .y = p->y,
+        .weights = ch->weights,
+        .bias = ch->bias,
+        .mult = ch->mult,
+        .shift = ch->shift,
+        .channels = p->win.out_c,
+        .step = p->win.out_c,
+        .zero = ch->y_zero - ch->act_min,
+        .range = (uint32_t)(ch->act_max - ch->act_min),
+        .low = ch->act_min,
+        .x_zero = p->x_zero,
+    };
+    mica_armv6m_depthwise_2x2(&args);
+}
+
 // The table of bands of `high` rows of the output from row `begin` on, `rows` rows in all: their halves have `half` rows, `words` words a
 // column. The last band overlaps the one before where they do not come out even. Returns its end.
 static int32_t *put_table(const mica_window_t *w, int32_t *table, uint32_t begin, uint32_t rows, uint32_t high, uint32_t half, uint32_t words) {
@@ -109,6 +133,10 @@ void mica_depthwise_conv2d_s8_armv6m(const mica_depthwise_conv2d_s8_t *p, MICA_K
         if (row_begin < row_end) {
             mica_depthwise_conv2d_s8_c32(p, row_begin, row_end, scratch, scratch_bytes);
         }
+        return;
+    }
+    if (is_2x2(w, rows) && row_begin == 0) {
+        run_2x2(p);
         return;
     }
     uint32_t bands = 0, high, half, words;

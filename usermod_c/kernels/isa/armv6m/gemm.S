@@ -128,32 +128,44 @@ out_\a:
 1:  str r1, [sp, #F_AFTER]
 
 channel:
-    // The weights: word j becomes the pairs 2j and 2j + 1; the first pair lies highest, because the loop counts down.
+    // The weights: word j becomes the pairs 2j and 2j + 1; the last one lies highest.
     ldr r1, [r0, #A_WORDS]
     ldr r2, [r0, #A_WEIGHTS]
-    lsls r3, r1, #3
-    add r3, sp
+    mov r3, sp
+    movs r4, #PAIRS / 2
+    subs r4, r4, r1
+    lsls r4, r4, #3
+    adds r3, r3, r4
     ldr r5, [r0, #A_PAIRS]
     cmp r5, #0
     bne codes
+    add r4, sp, #F_ARGS
+    mov r12, r4
     ldr r5, =0x80808080
     ldr r6, =0x00ff00ff
     ldr r7, =-0x00800080
     mov r9, r7
     movs r7, #16
-1:  ldm r2!, {r0}
-    rors r0, r0, r7
-    eors r0, r0, r5
-    movs r4, r0
+.macro UNPACK word
+    rors \word, \word, r7
+    eors \word, \word, r5
+    lsrs r4, \word, #8
+    ands \word, \word, r6
+    add \word, r9
     ands r4, r4, r6
     add r4, r9
-    lsrs r0, r0, #8
-    ands r0, r0, r6
-    add r0, r9
-    subs r3, #8
-    str r0, [r3]
-    str r4, [r3, #4]
-    subs r1, #1
+    stm r3!, {\word, r4}
+.endm
+    lsrs r1, r1, #1
+    bcc 1f
+    ldm r2!, {r0}
+    UNPACK r0
+    cmp r3, r12
+    beq unpacked
+1:  ldm r2!, {r0, r1}
+    UNPACK r0
+    UNPACK r1
+    cmp r3, r12
     bne 1b
 
 unpacked:
@@ -212,9 +224,7 @@ codes:
     lsrs r7, r0, #6
     ands r7, r7, r6
     ldr r7, [r5, r7]
-    subs r3, #8
-    str r7, [r3]
-    str r4, [r3, #4]
+    stm r3!, {r4, r7}
     subs r1, #1
     beq unpacked
     lsrs r4, r0, #14
@@ -223,9 +233,7 @@ codes:
     lsrs r7, r0, #22
     ands r7, r7, r6
     ldr r7, [r5, r7]
-    subs r3, #8
-    str r7, [r3]
-    str r4, [r3, #4]
+    stm r3!, {r4, r7}
     subs r1, #1
     bne 1b
     b unpacked
@@ -302,7 +310,7 @@ short:
     .ltorg
 
     .balign 4
-    .set i, PAIRS - 1
+    .set i, 0
     .rept PAIRS
     ldr r6, [sp, #(4 * i)]
     ldm r7!, {r4, r5}
@@ -319,7 +327,7 @@ short:
     muls r5, r6, r5
     asrs r5, r5, #16
     adcs r3, r5
-    .set i, i - 1
+    .set i, i + 1
     .endr
 pairs_end:
     ldr r6, [sp, #F_AFTER]
@@ -560,3 +568,68 @@ unpack_pixel:
     POP_ALL
     .ltorg
     .size mica_armv6m_unpack, . - mica_armv6m_unpack
+
+// void mica_armv6m_pick(const int8_t *x, uint32_t *to, const int32_t *table, uint32_t words, uint32_t pixels, int32_t x_step,
+//     uint32_t lane, uint32_t group)
+// Makes the stream as unpack does, of elements wherever they lie: kernels.h says how the table does that.
+    FUNCTION mica_armv6m_pick
+    PUSH_ALL
+    ldr r4, [sp, #36]
+    mov r12, r4                 // pixels
+    ldr r4, [sp, #40]
+    mov r9, r4                  // x_step
+    ldr r4, [sp, #44]
+    mov r10, r4                 // lane
+    ldr r4, [sp, #48]
+    mov r11, r4                 // group
+    mov lr, r2                  // table
+    subs r3, #1
+    lsls r3, r3, #4
+    adds r3, r3, r2
+    mov r8, r3                  // its last word
+pick_pixel:
+    push {r1}
+    mov r7, lr
+    cmp r7, r8
+    beq 2f
+1:  ldm r7!, {r3-r6}
+    ldrsb r3, [r0, r3]
+    ldrsb r4, [r0, r4]
+    lsls r4, r4, #16
+    adds r3, r3, r4
+    str r3, [r1]
+    ldrsb r5, [r0, r5]
+    ldrsb r6, [r0, r6]
+    lsls r6, r6, #16
+    adds r5, r5, r6
+    str r5, [r1, #16]
+    adds r1, #32
+    cmp r7, r8
+    bne 1b
+2:
+    .rept 2                     // the last word: what fills it up counts 0 times
+    ldm r7!, {r3-r6}
+    ldrsb r3, [r0, r3]
+    ldrsb r4, [r0, r4]
+    muls r3, r5, r3
+    muls r4, r6, r4
+    adds r3, r3, r4
+    str r3, [r1]
+    adds r1, #16
+    .endr
+    pop {r1}
+    add r0, r9
+    adds r1, #4
+    mov r7, r10
+    adds r7, #1
+    cmp r7, #4
+    bne 4f
+    add r1, r11
+    movs r7, #0
+4:  mov r10, r7
+    mov r7, r12
+    subs r7, #1
+    mov r12, r7
+    bne pick_pixel
+    POP_ALL
+    .size mica_armv6m_pick, . - mica_armv6m_pick
