@@ -7,7 +7,8 @@
 #include "requant.h"
 #include "shape.h"
 
-#define PATCHES 8  // that are copied at once where they do not lie on words
+// A patch that does not lie on words, and the table of its elements, 16 bytes for each part more.
+#define PATCH_BYTES(words) ((words) > 1 ? 32 * (words) : 36)
 
 // A tile while its stream is made. A patch of more than MICA_GEMM_WORDS words is cut into parts; part n of all pixels comes
 // before part n + 1 of any.
@@ -20,7 +21,7 @@ typedef struct {
     uint32_t from, to;        // words of the patches that the stream holds: all of them, or one part
     uint32_t groups;
     const uint32_t *pairs;    // of codes; null: weights are bytes
-    int32_t *table;           // of elements (mica_armv6m_pick); null: patches are words, in parts or too short for it
+    int32_t *table;           // of elements, part by part (mica_armv6m_pick); null: patches are words
 } tile_t;
 
 static uint32_t part_length(const tile_t *t, uint32_t part) {
@@ -92,29 +93,44 @@ static void copy_patch(const mica_conv2d_s8_t *p, int8_t *to, int32_t iy, int32_
     }
 }
 
-// The table of mica_armv6m_pick.
-static void put_table(const mica_window_t *w, int32_t *table, uint32_t words) {
-    int32_t *last = table + 4 * (words - 1), *to = table;
-    for (uint32_t i = 0; i < 8; ++i) {
-        last[i] = 0;
-    }
-    uint32_t i = 0;  // of a word: its elements 0, 1, 2, 3 go to places 0, 2, 1, 3, of the last word to 0, 4, 1, 5
+// The tables of mica_armv6m_pick. Of a word its elements 0, 1, 2, 3 go to places 0, 2, 1, 3, of a part's last one to 0, 4, 1, 5.
+static void put_table(const tile_t *t) {
+    const mica_window_t *w = &t->p->win;
+    int32_t *to = t->table;
+    uint32_t i = 0, word = 0, last = part_length(t, 0) - 1;
     for (int32_t ky = 0; ky < w->kernel_h; ++ky) {
-        const int32_t row = ky * w->dilation_h * w->in_w;
         for (int32_t kx = 0; kx < w->kernel_w; ++kx) {
-            const int32_t at = (row + kx * w->dilation_w) * w->in_c;
-            for (int32_t c = 0; c < w->in_c; ++c) {
-                const uint32_t place = i >> 1 | (to == last ? (i & 1) << 2 : (i & 1) << 1);
-                to[place] = at + c;
-                if (to == last) {
+            int32_t at = (ky * w->dilation_h * w->in_w + kx * w->dilation_w) * w->in_c;
+            for (const int32_t end = at + w->in_c; at != end; ++at) {
+                if (word == last) {
+                    const uint32_t place = i >> 1 | (i & 1) << 2;
+                    for (uint32_t k = i == 0 ? 0 : 8; k < 8; ++k) {
+                        to[k] = 0;
+                    }
+                    to[place] = at;
                     to[place + 2] = i >> 1 ? 1 << 16 : 1;
+                } else {
+                    to[i >> 1 | (i & 1) << 1] = at;
                 }
                 if (++i == 4) {
                     i = 0;
-                    to += 4;
+                    to += word == last ? 8 : 4;
+                    last += word == last ? part_length(t, (word + 1) / t->part_words) : 0;
+                    ++word;
                 }
             }
         }
+    }
+}
+
+// Patches of `pixels` neighbours that lie inside the image, the first at x.
+static void pick(const tile_t *t, uint32_t slot, uint32_t pixels, const int8_t *x) {
+    const int32_t step = t->p->win.stride_w * t->p->win.in_c;
+    for (uint32_t word = t->from, length; word < t->to; word += length) {
+        const uint32_t part = word / t->part_words;
+        length = part_length(t, part);
+        uint32_t *to = t->stream + 8 * ((word - t->from) * t->groups + slot / 4 * length) + slot % 4;
+        mica_armv6m_pick(x, to, t->table + part * (4 * t->part_words + 4), length, pixels, step, slot % 4, 32 * length - 16);
     }
 }
 
@@ -159,24 +175,8 @@ static void put_row(const tile_t *t, uint32_t slot, uint32_t pixels, int32_t oy,
         const bool inside = kx1 - kx0 == w->kernel_w && iy >= 0 && iy + (w->kernel_h - 1) * w->dilation_h < w->in_h;
         if (aligned) {
             put_words(t, slot, n, iy, ix, kx0, kx1);
-        } else if (inside && t->table != NULL) {
-            uint32_t *to = t->stream + 8 * (slot / 4 * t->words) + slot % 4;
-            const int8_t *x = t->p->x + (iy * w->in_w + ix) * w->in_c;
-            mica_armv6m_pick(x, to, t->table, t->words, n, w->stride_w * w->in_c, slot % 4, 32 * t->words - 16);
-        } else if (inside && w->dilation_w == 1) {
-            n = n < PATCHES ? n : PATCHES;
-            const mica_gather_t args = {
-                .x = t->p->x + (iy * w->in_w + ix) * w->in_c,
-                .to = (int8_t *)t->patch,
-                .bytes = (uint32_t)w->kernel_w * w->in_c,
-                .rows = w->kernel_h,
-                .pixels = n,
-                .x_row = (uint32_t)w->dilation_h * w->in_w * w->in_c,
-                .x_step = (uint32_t)w->stride_w * w->in_c,
-                .to_step = 4 * t->words,
-            };
-            mica_armv6m_gather(&args);
-            put(t, slot, n, 0, t->words, (const int8_t *)t->patch, (int32_t)(4 * t->words));
+        } else if (inside) {
+            pick(t, slot, n, t->p->x + (iy * w->in_w + ix) * w->in_c);
         } else {
             n = 1;
             put_bytes(t, slot, iy, ix);
@@ -388,9 +388,9 @@ static void run_tiles(tile_t *t, uint32_t row_begin, uint32_t total, uint32_t ti
     for (uint32_t i = 0; i < patch_bytes; ++i) {  // what lies outside, or the end of a patch, which no copy touches
         ((int8_t *)t->patch)[i] = aligned ? p->x_zero : 0;
     }
-    if (!aligned && t->part_words == words && words > 1) {  // there is room behind the first patch
+    if (!aligned) {
         t->table = (int32_t *)t->patch + words;
-        put_table(w, t->table, words);
+        put_table(t);
     }
     int32_t oy = (int32_t)row_begin, ox = 0;
     int8_t *y = p->y + (size_t)row_begin * w->out_w * w->out_c;
@@ -440,7 +440,7 @@ void mica_conv2d_s8_armv6m(const mica_conv2d_s8_t *p, MICA_KERNEL_ARGS) {
     uint32_t room = scratch_bytes > table ? (scratch_bytes - table) / 4 * 4 : 0;
     bool aligned = reads_words(p);
     bool whole = aligned && mica_window_is_inside(w);
-    uint32_t patch_bytes = whole ? 0 : aligned ? 4 * words : PATCHES * 4 * words;
+    uint32_t patch_bytes = whole ? 0 : aligned ? 4 * words : PATCH_BYTES(words);
     if (!takes(p) || total == 0 || room < 12 * words + (codes ? 8 : 0)) {
         mica_conv2d_s8_ref(p, row_begin, row_end, scratch, scratch_bytes);
         return;

@@ -2,7 +2,7 @@
 // too short for the words that depthwise.S makes, so each product is one: 16 of (x - x_zero) * w, and x_zero times all weights.
 #include "hot.inc"
 
-// mica_depthwise_2x2_t in kernels.h.
+// mica_depthwise_t in kernels.h.
     .equ A_X, 0
     .equ A_Y, 4
     .equ A_WEIGHTS, 8
@@ -10,11 +10,11 @@
     .equ A_MULT, 16
     .equ A_SHIFT, 20
     .equ A_CHANNELS, 24
-    .equ A_STEP, 28
-    .equ A_ZERO, 32
-    .equ A_RANGE, 36
-    .equ A_LOW, 40
-    .equ A_X_ZERO, 44
+    .equ A_STEP, 52
+    .equ A_ZERO, 88
+    .equ A_RANGE, 92
+    .equ A_LOW, 96
+    .equ A_X_ZERO, 100
 
 // \acc += r4 * \x; the last tap of a weight takes r4.
 .macro TAP x, acc
@@ -57,7 +57,7 @@ out_\label:
     b in_\label
 .endm
 
-// void mica_armv6m_depthwise_2x2(mica_depthwise_2x2_t *args)
+// void mica_armv6m_depthwise_2x2(mica_depthwise_t *args)
     FUNCTION mica_armv6m_depthwise_2x2
     PUSH_ALL
     ldr r1, [r0, #A_STEP]

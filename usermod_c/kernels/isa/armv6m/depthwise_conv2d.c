@@ -76,25 +76,6 @@ static bool is_2x2(const mica_window_t *w, uint32_t rows) {
     return rows == 2 && w->stride_h == 1 && w->in_h == 2 && w->in_w == 2 && w->out_w == 2 && w->pad_top == 1 && w->pad_left == 1;
 }
 
-static void run_2x2(const mica_depthwise_conv2d_s8_t *p) {
-    const mica_channels_t *ch = &p->ch;
-    mica_depthwise_2x2_t args = {
-        .x = p->x,
-        .y = p->y,
-        .weights = ch->weights,
-        .bias = ch->bias,
-        .mult = ch->mult,
-        .shift = ch->shift,
-        .channels = p->win.out_c,
-        .step = p->win.out_c,
-        .zero = ch->y_zero - ch->act_min,
-        .range = (uint32_t)(ch->act_max - ch->act_min),
-        .low = ch->act_min,
-        .x_zero = p->x_zero,
-    };
-    mica_armv6m_depthwise_2x2(&args);
-}
-
 // The table of bands of `high` rows of the output from row `begin` on, `rows` rows in all: their halves have `half` rows, `words` words a
 // column. The last band overlaps the one before where they do not come out even. Returns its end.
 static int32_t *put_table(const mica_window_t *w, int32_t *table, uint32_t begin, uint32_t rows, uint32_t high, uint32_t half, uint32_t words) {
@@ -135,23 +116,6 @@ void mica_depthwise_conv2d_s8_armv6m(const mica_depthwise_conv2d_s8_t *p, MICA_K
         }
         return;
     }
-    if (is_2x2(w, rows) && row_begin == 0) {
-        run_2x2(p);
-        return;
-    }
-    uint32_t bands = 0, high, half, words;
-    do {  // as few as there is room for
-        ++bands;
-        high = (rows + bands - 1) / bands;
-        half = (high + 1) / 2;
-        words = (half - 1) * stride + 3;
-    } while (half > 1 && 4 * columns * words + bands * 8 * words > scratch_bytes);
-    int32_t *table = scratch, *table_end = put_table(w, table, row_begin, rows, high, half, words);
-    uint32_t *to = (uint32_t *)table_end;
-    const uint32_t outside = (uint32_t)p->x_zero + ((uint32_t)p->x_zero << 16);
-    for (uint32_t *end = to + columns * words; end != to;) {
-        *--end = outside;
-    }
     const uint32_t pitch = (uint32_t)w->out_w * w->out_c;
     mica_depthwise_t args = {
         .x = p->x,
@@ -161,26 +125,43 @@ void mica_depthwise_conv2d_s8_armv6m(const mica_depthwise_conv2d_s8_t *p, MICA_K
         .mult = ch->mult,
         .shift = ch->shift,
         .channels = w->out_c,
-        .table = table,
-        .table_end = table_end,
-        .band = 8 * words,
-        .to = to + words * first,
         .inside = inside * w->in_c,
-        .column = 4 * words,
         .step = w->in_c,
-        .windows = to,
         .row_step = 4 * stride,
-        .next = 4 * ((int32_t)stride - 2) * (int32_t)words - 12,
         .pitch = (int32_t)pitch,
-        .lower = (high - half) * pitch,
-        .half = half * pitch,
-        .high = high * pitch,
-        .last = (rows - high) * pitch,
-        .zero = ch->act_max - ch->act_min == 255 ? ch->y_zero : ch->y_zero - ch->act_min,
+        .zero = ch->y_zero - ch->act_min,
         .range = (uint32_t)(ch->act_max - ch->act_min),
         .low = ch->act_min,
         .x_zero = p->x_zero,
     };
+    if (is_2x2(w, rows) && row_begin == 0) {
+        mica_armv6m_depthwise_2x2(&args);
+        return;
+    }
+    uint32_t bands = 0, high, half, words;
+    do {  // as few as there is room for
+        ++bands;
+        high = (rows + bands - 1) / bands;
+        half = (high + 1) / 2;
+        words = (half - 1) * stride + 3;
+    } while (half > 1 && 4 * columns * words + bands * 8 * words > scratch_bytes);
+    args.table = scratch;
+    args.table_end = put_table(w, scratch, row_begin, rows, high, half, words);
+    uint32_t *to = (uint32_t *)(uintptr_t)args.table_end;
+    const uint32_t outside = (uint32_t)p->x_zero + ((uint32_t)p->x_zero << 16);
+    for (uint32_t *end = to + columns * words; end != to;) {
+        *--end = outside;
+    }
+    args.band = 8 * words;
+    args.to = to + words * first;
+    args.column = 4 * words;
+    args.windows = to;
+    args.next = 4 * ((int32_t)stride - 2) * (int32_t)words - 12;
+    args.lower = (high - half) * pitch;
+    args.half = half * pitch;
+    args.high = high * pitch;
+    args.last = (rows - high) * pitch;
+    args.zero = args.range == 255 ? ch->y_zero : args.zero;
     mica_armv6m_depthwise(&args);
 }
 

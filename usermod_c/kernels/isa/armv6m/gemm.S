@@ -431,69 +431,6 @@ done:
     .ltorg
     .size mica_armv6m_gemm, . - mica_armv6m_gemm
 
-// void mica_armv6m_gather(mica_gather_t *args)
-// Copies bytes from anywhere to anywhere: of each pixel `rows` pieces of `bytes`.
-    FUNCTION mica_armv6m_gather
-    PUSH_ALL
-    ldm r0!, {r1-r7}            // x, to, bytes, rows, pixels, x_row, x_step
-    mov r8, r4
-    mov r12, r5
-    mov r9, r6
-    mov r10, r7
-    ldr r7, [r0]
-    mov r11, r7                 // to_step
-    lsrs r5, r3, #4             // whole sixteens
-    movs r4, #15
-    ands r4, r4, r3
-    mov lr, r4
-    lsls r6, r4, #2
-    ldr r4, =gather_end + 1
-    subs r6, r4, r6             // where the rest of a piece is copied
-    mov r0, r1
-    mov r1, r2
-gather_pixel:
-    push {r0, r1}
-    mov r2, r8
-gather_row:
-    push {r0, r2}
-    movs r3, r5
-    beq 2f
-1:
-    .set i, 0
-    .rept 16
-    ldrb r4, [r0, #i]
-    strb r4, [r1, #i]
-    .set i, i + 1
-    .endr
-    adds r0, #16
-    adds r1, #16
-    subs r3, #1
-    bne 1b
-2:  bx r6
-    .balign 4
-    .set i, 14
-    .rept 15
-    ldrb r4, [r0, #i]
-    strb r4, [r1, #i]
-    .set i, i - 1
-    .endr
-gather_end:
-    add r1, lr
-    pop {r0, r2}
-    add r0, r9
-    subs r2, #1
-    bne gather_row
-    pop {r0, r1}
-    add r0, r10
-    add r1, r11
-    mov r2, r12
-    subs r2, #1
-    mov r12, r2
-    bne gather_pixel
-    POP_ALL
-    .ltorg
-    .size mica_armv6m_gather, . - mica_armv6m_gather
-
 // void mica_armv6m_unpack(const int8_t *x, uint32_t *to, uint32_t words, uint32_t pixels, int32_t x_step, uint32_t lane, uint32_t group)
 // Makes the stream: `words` words of x for each pixel, as pairs, 16 bytes apart. x on a word; x_step from pixel to pixel; lane:
 // which of four pixels the first one is, to: its first pair; group: bytes from the fourth pixel to the next group's first.

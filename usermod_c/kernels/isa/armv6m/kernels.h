@@ -33,23 +33,12 @@ typedef struct {
 
 #define MICA_GEMM_WORDS 64
 
-// Pieces of bytes, at x + pixel * x_step + row * x_row, copied behind one another to `to` + pixel * to_step.
-typedef struct {
-    const int8_t *x;
-    int8_t *to;
-    uint32_t bytes;           // of a piece
-    uint32_t rows;            // pieces of a pixel
-    uint32_t pixels;
-    uint32_t x_row, x_step, to_step;
-} mica_gather_t;
-
-void mica_armv6m_gather(const mica_gather_t *args);
 void mica_armv6m_gemm(mica_gemm_t *args);
 void mica_armv6m_unpack(const int8_t *x, uint32_t *to, uint32_t words, uint32_t pixels, int32_t x_step, uint32_t lane,
     uint32_t group);
 
-// The same of patches that lie in pieces. The table has for each word of a patch where its elements 0, 2, 1 and 3 lie behind x; for the
-// last word where 0 and 2 lie and their factors, 1 and 2^16 or 0 for what only fills the word, then the same of 1 and 3.
+// The same of patches that lie in pieces, of one part. The table has for each of its words where its elements 0, 2, 1 and 3 lie behind x;
+// for the last one where 0 and 2 lie and their factors, 1 and 2^16 or 0 for what only fills the word, then the same of 1 and 3.
 void mica_armv6m_pick(const int8_t *x, uint32_t *to, const int32_t *table, uint32_t words, uint32_t pixels, int32_t x_step,
     uint32_t lane, uint32_t group);
 
@@ -130,21 +119,8 @@ typedef struct {
 
 void mica_armv6m_depthwise(mica_depthwise_t *args);
 
-// What mica_armv6m_depthwise_2x2 works on, channel after channel. Its offsets stand in depthwise_2x2.S.
-typedef struct {
-    const int8_t *x;
-    int8_t *y;
-    const int8_t *weights;
-    const int32_t *bias, *mult;
-    const int8_t *shift;
-    uint32_t channels;
-    uint32_t step;            // from pixel to pixel, of x and y
-    int32_t zero;             // y_zero - act_min
-    uint32_t range;           // act_max - act_min
-    int32_t low, x_zero;
-} mica_depthwise_2x2_t;
-
-void mica_armv6m_depthwise_2x2(mica_depthwise_2x2_t *args);
+// The same over a map of 2x2 with a pad of one, without a table; zero: y_zero - act_min.
+void mica_armv6m_depthwise_2x2(mica_depthwise_t *args);
 
 // What mica_armv6m_dense works on, in the order in which dense.S reads it.
 typedef struct {
