@@ -58,7 +58,12 @@ SLIPS = [
     ("m0plus-qemu", "depthwise.S", "movs r2, r1\n    b band", "movs r2, #0\n    b band"),  # a last band that overlaps
     ("m0plus-qemu", "depthwise.S", "lsrs r1, r1, #1\n    adds r3, r3, r1", "lsrs r1, r1, #2\n    adds r3, r3, r1"),
     ("m0plus-qemu", "depthwise_2x2.S", "TAP r2, r8\n    LAST r3, r9", "TAP r2, r9\n    LAST r3, r8"),
-    ("m0plus-qemu", "gemm.S", "muls r4, r6, r4\n    adds r3, r3, r4\n    str r3, [r1]", "adds r3, r3, r4\n    str r3, [r1]"),
+    (
+        "m0plus-qemu",
+        "gemm.S",
+        "muls r4, r6, r4\n    adds r3, r3, r4\n    str r3, [r1]",
+        "adds r3, r3, r4\n    str r3, [r1]",
+    ),
     ("m0plus-qemu", "line.S", "subs r1, r1, r3\n    ldr r4", "adds r1, r1, r3\n    ldr r4"),  # where the first tap lies
     ("m0plus-qemu", "line.S", "lsrs r1, r1, #1\n    adds r3, r3, r1", "adds r3, r3, r1"),
     ("m0plus-qemu", "dense.S", "adcs r5, r3", "adds r5, r5, r3"),
