@@ -69,25 +69,24 @@ static void copy_patch(const mica_conv2d_s8_t *p, int8_t *to, int32_t iy, int32_
     mica_taps(ix, w->in_w, w->kernel_w, w->dilation_w, &kx0, &kx1);
     mica_taps(iy, w->in_h, w->kernel_h, w->dilation_h, &ky0, &ky1);
     // Taps side by side are copied as one.
-    const int32_t pieces = w->dilation_w == 1 ? 1 : kx1 - kx0, n = w->dilation_w == 1 ? (kx1 - kx0) * in_c : in_c;
-    const int32_t before = kx0 * in_c, behind = (w->kernel_w - kx1) * in_c;
-    for (int32_t ky = 0; ky < w->kernel_h; ++ky) {
-        if (ky < ky0 || ky >= ky1 || kx0 == kx1) {
-            for (int8_t *end = to + w->kernel_w * in_c; to != end;) {
+    const bool dense = w->dilation_w == 1;
+    const int32_t n = dense ? (kx1 - kx0) * in_c : in_c, apart = dense ? 0 : w->dilation_w * in_c - n;
+    const int32_t length = w->kernel_w * in_c, before = kx0 * in_c, down = w->dilation_h * row;
+    const int8_t *from = p->x + iy * row + (ix + kx0 * w->dilation_w) * in_c;
+    for (int32_t ky = 0; ky < w->kernel_h; ++ky, from += down) {
+        int8_t *const row_end = to + length;
+        if (ky >= ky0 && ky < ky1 && kx0 < kx1) {
+            for (int8_t *end = to + before; to != end;) {
                 *to++ = p->x_zero;
             }
-            continue;
-        }
-        for (int8_t *end = to + before; to != end;) {
-            *to++ = p->x_zero;
-        }
-        const int8_t *from = p->x + (iy + ky * w->dilation_h) * row + (ix + kx0 * w->dilation_w) * in_c;
-        for (int32_t left = pieces; left; --left, from += w->dilation_w * in_c - n) {
-            for (int8_t *end = to + n; to != end;) {
-                *to++ = *from++;
+            const int8_t *x = from;
+            for (int32_t left = dense ? 1 : kx1 - kx0; left; --left, x += apart) {
+                for (int8_t *end = to + n; to != end;) {
+                    *to++ = *x++;
+                }
             }
         }
-        for (int8_t *end = to + behind; to != end;) {
+        while (to != row_end) {
             *to++ = p->x_zero;
         }
     }
