@@ -30,6 +30,10 @@ def sound(rng: Rng, n: int, kind: str) -> Array:
         return rng.integers(-1, 2, n).astype(np.int16)
     if kind == "edge":  # its largest product is -2^28, and all differ by no more than rounding is worth
         return (t % 64 * 37 % 101 - (1 << 14)).astype(np.int16)
+    if kind == "power":  # its largest product is -2^28, far from all others
+        x = rng.integers(-300, 300, n, np.int16)
+        x[n // 3] = -(1 << 14)
+        return x
     if kind == "noise":
         return rng.integers(-1000, 1000, n).astype(np.int16)
     size = 10.0 ** rng.uniform(0.5, 4.4)
@@ -49,6 +53,8 @@ def tables(rng: Rng, p: dict[str, int], columns: int, kind: str = "") -> dict[st
         first, width = np.zeros(p["bands"], np.int64), np.full(p["bands"], bins)
     if kind == "edge":
         window = sound(rng, p["frame"], kind) + float(1 << 15)
+    if kind == "power":
+        window[p["frame"] // 3] = 1 << 14
     if kind == "deaf":
         width[:] = 0
     n = int(width.sum())
@@ -75,12 +81,14 @@ def tables(rng: Rng, p: dict[str, int], columns: int, kind: str = "") -> dict[st
 
 
 def audio_cases() -> Iterator[Case]:
-    """Frames shorter than the transform and as long; every flag; sound as loud, as quiet and as sharp as it can be."""
+    """Frames shorter than the transform and as long; every flag; sound as loud, as quiet and as sharp as it can be; logarithms to their last place."""
     mirror = audio.PAD | audio.MIRROR
     for samples, frame, hop, fft, bands, columns, flags, preemphasis, kinds, *edges in (
         (400, 60, 40, 64, 7, 4, audio.DCT, 0, ("", "ends", "silence", "quiet", "click")),
         (33, 32, 1, 32, 1, 1, 0, 0, ("", "ends", "negative", "silence")),
         (64, 64, 64, 64, 30, 30, 0, 0, ("edge",)),
+        (480, 480, 1, 512, 40, 40, 0, 0, ("fine", "fine noise", "fine square", "fine power")),
+        (1000, 1000, 1, 1024, 40, 40, audio.POWER, 31744, ("fine", "fine ends", "fine noise")),
         (1600, 480, 320, 512, 40, 10, audio.DCT | audio.PEAK, 0, ("", "square", "negative", "full")),
         (1100, 200, 300, 256, 9, 9, audio.LIMIT, 0, ("", "silence", "quiet")),
         (2560, 1024, 512, 1024, 40, 40, audio.POWER | audio.LIMIT, 31744, ("", "ends", "square", "full", "silence")),
@@ -98,6 +106,7 @@ def audio_cases() -> Iterator[Case]:
         for kind in kinds:
             name = f"log_mel {samples} {frame} {hop} {fft} {bands} {columns} {flags} {kind}"
             rng = _rng(name)
+            fine, kind = kind.startswith("fine"), kind.removeprefix("fine").strip()
             x = sound(rng, samples, "ends" if kind == "full" else kind)[None]
             pad, frames = edges or (0, audio.frames_of(samples - bool(flags & audio.BEFORE), frame, hop))
             p = {"frame": frame, "hop": hop, "fft": fft, "bands": bands, "flags": flags, "preemphasis": preemphasis}
@@ -107,6 +116,9 @@ def audio_cases() -> Iterator[Case]:
                 p |= {"floor": 2**31 - 1, "floor_exponent": 63}
             blobs = tables(rng, p, columns, kind)
             p |= {"mult": 2**30 + 4321, "shift": 14 if flags & audio.DCT else 12, "act_min": -120, "act_max": 127}
+            if fine:  # a last place of a logarithm is one of the output
+                p |= {"mult": 2**30, "shift": -1, "floor": 0}
+                blobs["bias"] = -audio.logarithms(x, blobs, p, frames)[0].astype(np.int32)
             dims = (1, frames, columns)
             yield Case(name, "log_mel_s8", [x], p, Output(dims, 0, 7), blobs, rows=frames)
 

@@ -221,40 +221,7 @@ static uint64_t band(const uint32_t *bins, const uint16_t *gains, uint32_t n) {
     return (uint64_t)high << 32 | low;
 }
 
-static ALWAYS_INLINE uint32_t smaller(uint32_t a, uint32_t b) {
-    return a < b ? a : b;
-}
-
-// A sum's highest bit goes to the top: below it lie six bits for the table and sixteen for the place between two entries.
-static void logs(const mica_log_mel_s8_t *p, const uint32_t *bins, uint32_t much, uint64_t floor, int32_t more, int32_t *log) {
-    const uint32_t all = p->fft / 2u + 1, *const table = mica_spectrum_logs;
-    const bool limit = p->flags & MICA_LOG_MEL_LIMIT;
-    const uint16_t *gain = p->gains, *filter = p->filters;
-    uint32_t gains = p->n_gains;
-    more += 63 << 16;
-    for (uint32_t n = p->bands; n; --n, filter += 2) {
-        const uint32_t begin = smaller(filter[0], all), width = smaller(smaller(filter[1], all - begin), gains);
-        uint64_t sum = band(bins + begin, gain, width);
-        gain += width;
-        gains -= width;
-        if (MICA_RARELY(much)) {
-            sum = much < 64 ? sum >> much : 0;
-        }
-        sum = limit ? sum < floor ? floor : sum : sum + floor;
-        if (MICA_RARELY(!sum)) {
-            sum = 1;
-        }
-        uint32_t high = (uint32_t)(sum >> 32), low = (uint32_t)sum, down = 0;
-        if (!high) {
-            high = low;
-            low = 0;
-            down = 32;
-        }
-        const uint32_t up = (uint32_t)__builtin_clz(high), top = (uint32_t)(((uint64_t)high << 32 | low) << up >> 32);
-        const uint32_t *const at = table + (top >> 25 & 63);
-        *log++ = more - (int32_t)((down + up) << 16) + (int32_t)(at[0] + ((at[1] - at[0]) * (top >> 9 & 0xffff) >> 16));
-    }
-}
+#include "../c32/logs.inc"
 
 static int32_t dct(const int32_t *log, const int16_t *table, uint32_t n) {
     register uint32_t low __asm__("r2") = 0;

@@ -2,6 +2,9 @@
 // have no products. So the factors have to be those of a circle; with others the reference computes.
 #include "../../log_mel.h"
 #include "sound.h"
+#ifdef __ARM_FEATURE_DSP
+#include "../armv7em/spectrum.h"
+#endif
 #if !defined(MICA_WITHOUT_LOG_MEL_S8) || !defined(MICA_WITHOUT_PCEN_S8) || !defined(MICA_WITHOUT_AXES_S8)
 
 #define ALWAYS_INLINE inline __attribute__((always_inline))
@@ -47,6 +50,10 @@ static uint32_t bits_seen(uint32_t seen, const int32_t *z, uint32_t n) {
     }
     return seen << 16;
 }
+// Of fields of a byte, whose last bits say nothing.
+static uint32_t bytes_seen(uint32_t seen) {
+    return (seen | seen >> 8) & 0x007f007f;
+}
 #else
 static ALWAYS_INLINE pair_t get(const int32_t *z) {
     return (pair_t){z[0], z[1]};
@@ -70,6 +77,43 @@ static ALWAYS_INLINE uint32_t bits_seen(uint32_t seen, const int32_t *z, uint32_
 #endif
 
 // The place of the next four pairs: places count backwards, from the bit `top` down.
+#ifdef __ARM_FEATURE_DSP
+static ALWAYS_INLINE uint32_t turned(uint32_t v) {
+    __asm__("rbit %0, %0" : "+r"(v));
+    return v;
+}
+
+static ALWAYS_INLINE uint32_t next_place(uint32_t place, uint32_t top) {
+    return turned(turned(place) + turned(top));
+}
+
+static ALWAYS_INLINE uint32_t plain_pair(int32_t *z, const int16_t *x, const int16_t *w) {
+    uint32_t both, windows;
+    int32_t r, i;
+    __builtin_memcpy(&both, x, 4);
+    __builtin_memcpy(&windows, w, 4);
+    __asm__("smulbb %0, %1, %2" : "=r"(r) : "r"(both), "r"(windows));
+    __asm__("smultt %0, %1, %2" : "=r"(i) : "r"(both), "r"(windows));
+    return put(z, r, i);
+}
+
+// What lies behind n samples, n a multiple of 8. Returns bits.
+static uint32_t take_rest(const mica_log_mel_s8_t *p, uint32_t begin, int32_t *z, int32_t s, uint32_t n) {
+    const uint32_t half = p->fft / 2u;
+    if (n != p->frame) {
+        return mica_log_mel_take_from(p, begin, z, s, n / 2);
+    }
+    uint32_t place = turned(n / 8) >> (__builtin_clz(half) + 3);
+    for (uint32_t fours = (p->fft - n) / 8; fours; --fours) {
+        int32_t *a = z + 2 * place;
+        a[0] = a[1] = a[half] = a[half + 1] = 0;
+        a += half / 2;
+        a[0] = a[1] = a[half] = a[half + 1] = 0;
+        place = next_place(place, half >> 3);
+    }
+    return 0;
+}
+#else
 static ALWAYS_INLINE uint32_t next_place(uint32_t place, uint32_t top) {
     for (; place & top; top >>= 1) {
         place ^= top;
@@ -80,6 +124,11 @@ static ALWAYS_INLINE uint32_t next_place(uint32_t place, uint32_t top) {
 static ALWAYS_INLINE uint32_t plain_pair(int32_t *z, const int16_t *x, const int16_t *w) {
     return put(z, x[0] * w[0], x[1] * w[1]);
 }
+
+static uint32_t take_rest(const mica_log_mel_s8_t *p, uint32_t begin, int32_t *z, int32_t s, uint32_t n) {
+    return mica_log_mel_take_from(p, begin, z, s, n / 2);
+}
+#endif
 
 // n samples times the window, n a multiple of 8.
 static uint32_t take_plain(const int16_t *x, const int16_t *window, int32_t *z, uint32_t n, uint32_t half) {
@@ -133,7 +182,7 @@ static uint32_t take(const mica_log_mel_s8_t *p, uint32_t begin, int32_t *z, int
     const uint32_t n = p->frame & ~7u, half = p->fft / 2u;
     const int16_t *x = p->x + begin;
     if (!p->preemphasis) {
-        const uint32_t seen = take_plain(x, p->window, z, n, half), rest = mica_log_mel_take_from(p, begin, z, 0, n / 2);
+        const uint32_t seen = take_plain(x, p->window, z, n, half), rest = take_rest(p, begin, z, 0, n);
         const uint32_t used = bits_seen(seen, z, p->fft) | rest;
         if (used >> 15) {
             *exponent = -15;
@@ -145,7 +194,7 @@ static uint32_t take(const mica_log_mel_s8_t *p, uint32_t begin, int32_t *z, int
         if (bits > 15) {
             *exponent = bits - 15 - 30;
             const uint32_t seen = take_steep(x, p->window, z, n, half, p->preemphasis, before, bits - 15);
-            const uint32_t rest = mica_log_mel_take_from(p, begin, z, bits - 15, n / 2);
+            const uint32_t rest = take_rest(p, begin, z, bits - 15, n);
             return bits_seen(seen, z, p->fft) | rest;
         }
     }
@@ -163,6 +212,7 @@ static ALWAYS_INLINE pair_t get_down(const int32_t *z, int32_t s, int32_t round)
     return (pair_t){down(v.r, s, round), down(v.i, s, round)};
 }
 
+#ifndef __ARM_FEATURE_DSP
 static uint32_t first(int32_t *z, uint32_t half, int32_t s) {
     const int32_t round = 1 << s >> 1;
     uint32_t seen = 0;
@@ -178,6 +228,7 @@ static uint32_t first(int32_t *z, uint32_t half, int32_t s) {
     }
     return bits_seen(seen, z, 2 * half);
 }
+#endif
 
 // Four times that.
 static ALWAYS_INLINE pair_t get_down4(const int32_t *z, int32_t s, int32_t round) {
@@ -224,17 +275,34 @@ static ALWAYS_INLINE uint32_t stage_by(const int16_t *twiddles, int32_t *z, uint
     return seen;
 }
 
+#ifdef __ARM_FEATURE_DSP
+// Before a stage, 16 bits are as many as fewer.
+static uint32_t first(int32_t *z, uint32_t half, int32_t s) {
+    const uint32_t seen = bytes_seen(mica_dsp_first(z, z + 2 * half, s, 1 << s >> 1));
+    return (seen | seen >> 16) << 16 | 1 << 15;
+}
+
 static uint32_t stage(const int16_t *twiddles, int32_t *z, uint32_t half, uint32_t h, int32_t s) {
+    const int32_t *const end = z + 2 * half;
     uint32_t seen;
-    if (s == 2) {
-        seen = stage_by(twiddles, z, half, h, 2);
-    #ifdef __ARM_FEATURE_DSP
-    } else if (s == 3) {
-        seen = stage_by(twiddles, z, half, h, 3);
-    #endif
+    if (h == 4) {
+        seen = bytes_seen(mica_dsp_stage4(z, end, s, 1 << s >> 1, twiddles + half / 2));
+    } else if ((s == 2 || s == 3) && 2 * h == half) {
+        seen = bytes_seen(mica_dsp_last(z, z + half, z + h, s, twiddles));
+    } else if (s == 2 || s == 3) {
+        seen = bytes_seen(mica_dsp_stage(z, end, 4 * h, s, twiddles, 4 * (half / h)));
     } else {
         seen = stage_by(twiddles, z, half, h, s);
     }
+    return bits_seen(seen, z, 2 * half);
+}
+
+static uint32_t split(const int16_t *twiddles, int32_t *z, uint32_t half, int32_t s) {
+    return bits_seen(bytes_seen(mica_dsp_split(z + 2, z + 2 * half - 2, s, 1 << s >> 1, twiddles)), z + 2, 2 * half - 2);
+}
+#else
+static uint32_t stage(const int16_t *twiddles, int32_t *z, uint32_t half, uint32_t h, int32_t s) {
+    const uint32_t seen = s == 2 ? stage_by(twiddles, z, half, h, 2) : stage_by(twiddles, z, half, h, s);
     return bits_seen(seen, z, 2 * half);
 }
 
@@ -253,7 +321,17 @@ static uint32_t split(const int16_t *twiddles, int32_t *z, uint32_t half, int32_
     }
     return bits_seen(seen, z + 2, 2 * half - 2);
 }
+#endif
 
+#ifdef __ARM_FEATURE_DSP
+static void squares(int32_t *z, uint32_t k, uint32_t end, int32_t s) {
+    mica_dsp_squares((uint32_t *)z + k, (uint32_t *)z + end, s, 1 << s >> 1, z + 2 * k);
+}
+
+static void roots(uint32_t *v, uint32_t n, const uint32_t *table) {
+    mica_dsp_roots(v, v + n, table - 32);
+}
+#else
 // (v / 4)^2 of a part, rounded down somewhat, as the reference has it.
 static ALWAYS_INLINE uint32_t square_of(int32_t v, int32_t s, int32_t round) {
     v = down(v, s, round);
@@ -276,10 +354,6 @@ static void roots(uint32_t *v, uint32_t n, const uint32_t *table) {
         if (!x) {
             continue;
         }
-        #ifdef __ARM_FEATURE_CLZ
-        const uint32_t z = (uint32_t)__builtin_clz(x) / 2;
-        x <<= 2 * z;
-        #else
         uint32_t z = 0;
         if (!(x >> 16)) {
             x <<= 16;
@@ -297,35 +371,59 @@ static void roots(uint32_t *v, uint32_t n, const uint32_t *table) {
             x <<= 2;
             z += 1;
         }
-        #endif
         const uint32_t *at = table + (x >> 25) - 32;
         const uint32_t low = at[0], root = low + (((at[1] - low) * (x << 7 >> 18) + 0x2000) >> 14);
         *v = (root + (1u << z >> 1)) >> z;
     }
 }
+#endif
 
 // The upper word of the product with 2^16 times the gain is floor(bin * gain / 2^16), less than 2^31.
 static ALWAYS_INLINE uint32_t gained(uint32_t bin, uint32_t gain) {
     return (uint32_t)((uint64_t)bin * (gain << 16) >> 32);
 }
 
-static uint64_t band(const uint32_t *bins, const uint16_t *gains, uint32_t n) {
+static ALWAYS_INLINE uint64_t band(const uint32_t *bins, const uint16_t *gains, uint32_t n) {
     uint64_t sum = 0;
     if (n & 1) {
         sum = gained(*bins++, *gains++);
     }
-    for (n >>= 1; n; --n, bins += 2, gains += 2) {
+    n >>= 1;
+    #ifdef __ARM_FEATURE_DSP
+    uint32_t low = (uint32_t)sum, high = 0, a, b, both, one;
+    if (n) {
+        __asm__ volatile (
+            "1:\tldrd %[a], %[b], [%[bins]], #8\n\tldr %[both], [%[gains]], #4\n\tlsl %[one], %[both], #16\n\tumull %[one], %[a], %[a], %[one]\n\t"
+            "bfc %[both], #0, #16\n\tumull %[one], %[b], %[b], %[both]\n\tadd %[a], %[b]\n\tadds %[low], %[low], %[a]\n\tadc %[high], #0\n\t"
+            "subs %[n], %[n], #1\n\tbne 1b"
+            : [bins] "+r" (bins), [gains] "+r" (gains), [n] "+r" (n), [low] "+r" (low), [high] "+r" (high), [a] "=&r" (a), [b] "=&r" (b),
+              [both] "=&r" (both), [one] "=&r" (one) : : "cc", "memory");
+    }
+    return (uint64_t)high << 32 | low;
+    #else
+    for (; n; --n, bins += 2, gains += 2) {
         sum += gained(bins[0], gains[0]) + gained(bins[1], gains[1]);
     }
     return sum;
+    #endif
 }
+
+#ifdef __ARM_FEATURE_CLZ
+#include "logs.inc"
+#endif
 
 static int32_t dct(const int32_t *log, const int16_t *table, uint32_t n) {
     const int32_t *const end = log + n;
     #ifdef __ARM_ARCH
     int64_t sum = 0;
-    while (log != end) {
+    for (; n & 3; --n) {
         sum += (int64_t)*log++ * *table++;
+    }
+    for (; log != end; log += 4, table += 4) {
+        sum += (int64_t)log[0] * table[0];
+        sum += (int64_t)log[1] * table[1];
+        sum += (int64_t)log[2] * table[2];
+        sum += (int64_t)log[3] * table[3];
     }
     return (int32_t)(sum >> 11);
     #else
@@ -340,7 +438,12 @@ static int32_t dct(const int32_t *log, const int16_t *table, uint32_t n) {
     #endif
 }
 
-static const mica_log_mel_loops_t loops = {take, first, stage, split, squares, roots, band, dct, mica_log_mel_rounded, NULL};
+static const mica_log_mel_loops_t loops = {take, first, stage, split, squares, roots, band, dct, mica_log_mel_rounded,
+    #ifdef __ARM_FEATURE_CLZ
+    logs};
+    #else
+    NULL};
+    #endif
 
 #ifndef MICA_WITHOUT_LOG_MEL_S8
 void mica_log_mel_s8_c32(const mica_log_mel_s8_t *p, MICA_KERNEL_ARGS) {
