@@ -2,12 +2,27 @@
 // products; the first stage shifts the frame up on its way. So the first factor has to be that; with another the reference computes.
 #include "../../pcan.h"
 #include "kernels.h"
+#ifdef __ARM_FEATURE_MVE
+#include <arm_mve.h>
+#endif
 #if !defined(MICA_WITHOUT_PCAN_S8) && !defined(MICA_WITHOUT_PCAN_LOOPS)
 
 #define ALWAYS_INLINE inline __attribute__((always_inline))
 #define HALF 16383  // next to 1/2 and 1/4, in units of 2^-15
 #define QUARTER 8191
 
+// The place of the next four pairs before the transform of n: the digits of base 4 behind the first, of which `digit` is the highest, count the other way round;
+// the last of base 2 where n is no power of four.
+static ALWAYS_INLINE uint32_t next_place(uint32_t place, uint32_t digit) {
+    for (; digit && (place & 3 * digit) == 3 * digit; digit >>= 2) {
+        place -= 3 * digit;
+    }
+    return place + (digit ? digit : 1);
+}
+
+#ifdef __ARM_FEATURE_MVE
+#include "../armv81m/pcan.inc"
+#else
 // Where it is not sure to be aligned to 4: two int16.
 typedef uint32_t __attribute__((may_alias, aligned(2))) halves_t;
 
@@ -237,15 +252,6 @@ static ALWAYS_INLINE uint32_t joined(uint32_t sizes) {
 }
 #endif
 
-// The place of the next four pairs before the transform of n: the digits of base 4 behind the first, of which `digit` is the highest, count the other way round;
-// the last of base 2 where n is no power of four.
-static ALWAYS_INLINE uint32_t next_place(uint32_t place, uint32_t digit) {
-    for (; digit && (place & 3 * digit) == 3 * digit; digit >>= 2) {
-        place -= 3 * digit;
-    }
-    return place + (digit ? digit : 1);
-}
-
 // The last samples of the frame and zeros behind them as four pairs, `apart` words apart. Returns the bits of their sizes.
 static uint32_t take_last(uint32_t *z, uint32_t apart, const int16_t *x, const int16_t *window, uint32_t n) {
     int16_t last[8] = {0}, factors[8] = {0};
@@ -342,6 +348,8 @@ static void energies(const int16_t *twiddles, uint32_t *z, uint32_t n) {
         *q = energy(real(sum) - tr, ti - imaginary(sum));
     }
 }
+
+#endif
 
 static uint32_t spectrum(const mica_pcan_s8_t *p, const int16_t *x, uint32_t *z) {
     const uint32_t n = p->fft / 2u, up = take(p, x, z);
