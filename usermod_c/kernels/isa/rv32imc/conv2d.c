@@ -14,6 +14,7 @@ typedef struct {
     int8_t *patch;         // of `words` words
     uint32_t words;        // of a patch
     bool direct;           // rows of x are words
+    bool points;           // and patches are pixels, all of them inside the image
 } source_t;
 
 // `words` words at x to every fourth of `to`.
@@ -108,10 +109,32 @@ static void bytes(const source_t *s, int32_t iy, int32_t ix) {
     }
 }
 
+// As unpack(), of patches that are pixels.
+static void points(const source_t *s, int32_t oy, int32_t ox, uint32_t pixels, uint32_t *stream) {
+    const mica_window_t *w = &s->p->win;
+    const uint32_t across = (uint32_t)w->stride_w * w->in_c, down = (uint32_t)w->stride_h * w->in_w * w->in_c;
+    const int8_t *row = s->p->x + (uint32_t)oy * down, *x = row + (uint32_t)ox * across;
+    for (uint32_t fours = pixels / 4; fours; --fours, stream += 4 * s->words) {
+        for (uint32_t i = 0; i < 4; ++i) {
+            place(stream + i, x, s->words);
+            x += across;
+            if (++ox == w->out_w) {
+                ox = 0;
+                row += down;
+                x = row;
+            }
+        }
+    }
+}
+
 // The stream of `pixels` pixels, a multiple of four, from pixel `first` of the plane on.
 static void unpack(const source_t *s, uint32_t first, uint32_t pixels, uint32_t *stream) {
     const mica_window_t *w = &s->p->win;
     int32_t oy = (int32_t)(first / w->out_w), ox = (int32_t)(first % w->out_w);
+    if (s->points) {
+        points(s, oy, ox, pixels, stream);
+        return;
+    }
     for (uint32_t i = 0; i < pixels; ++i) {
         int32_t iy = oy * w->stride_h - w->pad_top, ix = ox * w->stride_w - w->pad_left;
         mica_word_t *to = stream + i / 4 * 4 * s->words + i % 4;
@@ -177,6 +200,8 @@ void mica_conv2d_s8_rv32imc(const mica_conv2d_s8_t *p, MICA_KERNEL_ARGS) {
     uint32_t total = (row_end - row_begin) * w->out_w, out_c = w->out_c;
     source_t s = { .p = p, .words = words_n };
     s.direct = w->in_c % 4 == 0 && mica_aligned4(p->x) && (w->dilation_w == 1 || w->kernel_w == 1);
+    s.points = s.direct && w->kernel_h == 1 && w->kernel_w == 1 && w->pad_top == 0 && w->pad_left == 0
+        && (w->out_h - 1) * w->stride_h < w->in_h && (w->out_w - 1) * w->stride_w < w->in_w;
     uint64_t fixed = (uint64_t)64 + 32 * words_n + (s.direct ? 0 : 4 * words_n), group_bytes = (uint64_t)16 * words_n;
     if (!takes(p) || total < 4
         || fixed + group_bytes > scratch_bytes || !mica_rv32_takes(ch, out_c)) {

@@ -28,6 +28,37 @@ static inline void gather(int8_t *to, const int8_t *x, uint32_t n, uint32_t step
     }
 }
 
+#define TOGETHER 4
+
+// A word of four channels to `apart` bytes apart.
+#define PUT(at, word) \
+    do { \
+        const uint32_t v = (word); \
+        a[at] = (int8_t)v; \
+        b[at] = (int8_t)(v >> 8); \
+        c[at] = (int8_t)(v >> 16); \
+        d[at] = (int8_t)(v >> 24); \
+    } while (0)
+
+// n words of four channels, `step` bytes apart, into four planes.
+static void gather4(int8_t *a, uint32_t plane, const int8_t *x, uint32_t n, uint32_t step) {
+    typedef uint32_t __attribute__((may_alias)) word_t;
+    int8_t *b = a + plane, *c = b + plane, *d = c + plane;
+    for (; n >= 4; n -= 4, a += 4, b += 4, c += 4, d += 4) {
+        PUT(0, *(const word_t *)(const void *)x);
+        x += step;
+        PUT(1, *(const word_t *)(const void *)x);
+        x += step;
+        PUT(2, *(const word_t *)(const void *)x);
+        x += step;
+        PUT(3, *(const word_t *)(const void *)x);
+        x += step;
+    }
+    for (; n; --n, x += step, ++a, ++b, ++c, ++d) {
+        PUT(0, *(const word_t *)(const void *)x);
+    }
+}
+
 void mica_depthwise_conv2d_s8_rv32imc(const mica_depthwise_conv2d_s8_t *p, MICA_KERNEL_ARGS) {
     const mica_window_t *w = &p->win;
     const mica_channels_t *ch = &p->ch;
@@ -40,34 +71,43 @@ void mica_depthwise_conv2d_s8_rv32imc(const mica_depthwise_conv2d_s8_t *p, MICA_
         mica_depthwise_conv2d_s8_c32(p, row_begin, row_end, scratch, scratch_bytes);
         return;
     }
-    int8_t *plane = scratch;
-    uint32_t room = (uint32_t)(scratch_bytes / columns), most = (room - 3) / stride + 1;  // rows of the output
+    const bool fours = channels % TOGETHER == 0 && mica_aligned4(p->x) && scratch_bytes / columns >= 5 * TOGETHER;
+    const uint32_t n = fours ? TOGETHER : 1, room = (uint32_t)(scratch_bytes / columns) / n;
+    uint32_t most = (room - 3) / stride + 1;  // rows of the output
     most = most < rows ? most : rows;
-    mica_fill(plane, p->x_zero, columns * ((most - 1) * stride + 3));
+    const uint32_t plane_bytes = columns * ((most - 1) * stride + 3);
+    mica_fill(scratch, p->x_zero, n * plane_bytes);
     size_t pitch = (size_t)w->out_w * channels;
     int8_t *y = p->y + row_begin * pitch;
-    mica_rv32_depthwise_t args = {
-        .x = plane, .step = channels, .weights = ch->weights, .next = stride * columns, .length = (uint32_t)pitch, .pitch = columns,
-    };
-    for (uint32_t c = 0; c < channels; ++c, args.weights += 9) {
-        mica_rv32_requant(ch, c, &args.requant);
-        args.bias = ch->bias[c];
+    mica_rv32_depthwise_t args = {.step = channels, .next = stride * columns, .length = (uint32_t)pitch, .pitch = columns};
+    for (uint32_t c = 0; c < channels; c += n) {
         for (uint32_t done = 0; done < rows; done += args.rows) {
             args.rows = rows - done < most ? rows - done : most;
             int32_t row = (int32_t)((row_begin + done) * stride) - w->pad_top;
-            int8_t *to = plane;
+            int8_t *to = (int8_t *)scratch + first;
             for (int32_t end = row + (int32_t)((args.rows - 1) * stride) + 3; row < end; ++row, to += columns) {
-                if (row >= 0 && row < w->in_h) {
-                    gather(to + first, p->x + (uint32_t)row * w->in_w * channels + c, inside, channels);
+                const int8_t *x = p->x + (uint32_t)row * w->in_w * channels + c;
+                if (row < 0 || row >= w->in_h) {
+                    for (uint32_t i = 0; i < n; ++i) {
+                        mica_fill(to + i * plane_bytes, p->x_zero, inside);
+                    }
+                } else if (fours) {
+                    gather4(to, plane_bytes, x, inside, channels);
                 } else {
-                    mica_fill(to + first, p->x_zero, inside);
+                    gather(to, x, inside, channels);
                 }
             }
-            args.y = y + done * pitch + c;
-            if (stride == 1) {
-                mica_rv32_depthwise1(&args);
-            } else {
-                mica_rv32_depthwise2(&args);
+            for (uint32_t i = 0; i < n; ++i) {
+                mica_rv32_requant(ch, c + i, &args.requant);
+                args.bias = ch->bias[c + i];
+                args.weights = ch->weights + 9 * (c + i);
+                args.x = (int8_t *)scratch + i * plane_bytes;
+                args.y = y + done * pitch + c + i;
+                if (stride == 1) {
+                    mica_rv32_depthwise1(&args);
+                } else {
+                    mica_rv32_depthwise2(&args);
+                }
             }
         }
     }
