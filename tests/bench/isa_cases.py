@@ -441,11 +441,11 @@ def elementwise() -> Iterator[Job]:
 
 
 def max_pools() -> Iterator[Job]:
-    """Every residue of channels by 4, windows inside, over every edge and beyond; clamps."""
-    windows = [((2, 2), 2, 0, 1), ((3, 3), 2, 1, 1), ((3, 2), 1, 2, 2), ((1, 5), 3, 3, 1)]
+    """Every residue of channels by 4, windows inside, over every edge and beyond; clamps, and two by two taps without."""
+    windows = [((2, 2), 2, 0, 1), ((3, 3), 2, 1, 1), ((3, 2), 1, 2, 2), ((1, 5), 3, 3, 1), ((2, 2), 1, 0, 2)]
     for i, (c, (k, s, pad, dil)) in enumerate(itertools.product((1, 3, 4, 6, 9), windows)):
         h, w = 6, 7
-        low, high, _ = CLAMPS[i % len(CLAMPS)]
+        low, high, _ = (-128, 127, 0) if dil == 2 and not pad else CLAMPS[i % len(CLAMPS)]
         p = {"kernel_h": k[0], "kernel_w": k[1], "stride_h": s, "stride_w": s, "dilation_h": dil, "dilation_w": dil}
         p |= {"pad_top": pad, "pad_left": pad, "act_min": low, "act_max": high}
         dims = (1, _windows(h, k[0], s, pad, pad, dil), _windows(w, k[1], s, pad, pad, dil), c)

@@ -41,9 +41,31 @@ static __attribute__((noinline)) void four(const taps_t *t, const int8_t *first,
     y[3] = (int8_t)d;
 }
 
+// Windows of two by two taps inside the image.
+static __attribute__((noinline)) void two_by_two(const mica_max_pool2d_s8_t *p, uint32_t row_begin, uint32_t row_end) {
+    const mica_window_t *w = &p->win;
+    const uint32_t channels = w->in_c, tap = (uint32_t)w->dilation_w * channels, row = (uint32_t)w->dilation_h * w->in_w * channels;
+    const uint32_t across = (uint32_t)w->stride_w * channels, down = (uint32_t)w->stride_h * w->in_w * channels;
+    int8_t *y = p->y + (size_t)row_begin * w->out_w * channels;
+    for (; row_begin < row_end; ++row_begin) {
+        const int8_t *x = p->x + (size_t)row_begin * down;
+        for (uint32_t n = w->out_w; n; --n, x += across) {
+            const int8_t *left = x, *right = x + tap, *below = x + row, *last = below + tap;
+            for (int8_t *const end = y + channels; y != end; ++y) {
+                const int32_t a = *left++, b = *right++, c = *below++, d = *last++, upper = a > b ? a : b, lower = c > d ? c : d;
+                *y = (int8_t)(upper > lower ? upper : lower);
+            }
+        }
+    }
+}
+
 void mica_max_pool2d_s8_c32(const mica_max_pool2d_s8_t *p, MICA_KERNEL_ARGS) {
     (void)scratch;
     (void)scratch_bytes;
+    if (mica_pool_is_2x2(p)) {
+        two_by_two(p, row_begin, row_end);
+        return;
+    }
     const mica_window_t *win = &p->win;
     uint32_t channels = win->in_c;
     taps_t t = { .low = p->act_min };
