@@ -1,5 +1,5 @@
 // The stages of a transform for log_mel_s8, pcen_s8 and axes_s8 (kernels/log_mel.h). Numbers have 20 bits at most, so of each the upper half has at most
-// 4 bits and a sign: PKHTB joins those of both parts, XOR those of several complex numbers. A sign only inverts what lies above it, and neighbouring bits
+// 4 bits and a sign: PKHTB puts those of both parts into a word, and XOR adds those of other numbers. A sign only inverts what lies above it, and neighbouring bits
 // are compared: those at the borders of fields say nothing.
 #if !defined(MICA_WITHOUT_LOG_MEL_S8) || !defined(MICA_WITHOUT_PCEN_S8) || !defined(MICA_WITHOUT_AXES_S8)
     .syntax unified
