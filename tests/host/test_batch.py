@@ -87,7 +87,7 @@ def test_runs_that_are_kept(build: Callable[[Net], None], tmp_path: Path, monkey
     made = []
     of_batch = batch.stream
     monkeypatch.setattr(batch, "stream", lambda g, x: made.append(len(next(iter(x.values())))) or of_batch(g, x))
-    kept, again = Runs(g), Runs(g, room=0)
+    kept, again = Runs(g, room=1 << 27), Runs(g, room=0)
     for runs in (kept, again):
         first = observe(g, samples, kept=runs)
         second = observe(g, samples[::2], kept=runs)
@@ -101,7 +101,9 @@ def test_runs_that_are_kept(build: Callable[[Net], None], tmp_path: Path, monkey
     assert all(
         np.array_equal(a[o], b[o]) for (_, a), (_, b) in zip(small(samples), kept(samples), strict=True) for o in a
     )
-    assert small.room == 1000  # which is too little for anything
+    assert small.room == 1000  # which is too little for anything but the outputs
+    ran = len(made)
+    assert all(set(values) == set(g.outputs) for _, values in small(samples, g.outputs)) and len(made) == ran
 
 
 def test_the_first_sample_that_is_not_finite_is_told(tmp_path: Path) -> None:

@@ -94,7 +94,7 @@ def decoder() -> tuple[Graph, Samples, list[tuple[str, str]]]:
 
 def noise(g: Graph, samples: Samples) -> float:
     """Noise of the output in dB: calibrated with half of the samples, measured on the other half."""
-    built = _Bench(_Floats(g, samples[0::2], _Stages(None, 1), []), "minmax").build(RECIPES[0])
+    built = _Bench(_Floats(g, samples[0::2], _Stages(None, 1), []), "minmax", RECIPES).build(RECIPES[0])
     quants = choose_quants(built.graph, built.ranges)
     only = Graph(built.exact.name, built.exact.inputs, ["out"])
     only.values, only.nodes = built.exact.values, built.exact.nodes

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
 import numpy as np
@@ -13,7 +14,8 @@ from mica.quantise.histogram import Histogram, Range
 from mica.quantise.methods import METHODS
 from mica.reference import batch
 
-ROOM = 100 << 20  # bytes of activations that are kept rather than made again
+ROOM = 2 << 20  # bytes of activations that are kept rather than made again
+SMALL = 1024  # elements of an output that is kept in any case
 Samples = Sequence[dict[str, np.ndarray]]  # input name -> float32 array of the input's shape
 Batch = dict[str, np.ndarray]  # activation -> float32 array [n, *shape] of n samples
 Progress = Callable[[int, int], None]  # (done, of)
@@ -59,14 +61,18 @@ def observe(
 
 
 class Runs:
-    """Float runs of one graph over samples, several in one go. Results are kept while there is capacity.
+    """Float runs of one graph over samples, several in one go. Results are kept while there is capacity, small outputs always.
 
     Raises MicaError where an activation is not finite.
     """
 
     def __init__(self, g: Graph, room: int = ROOM, again: Samples | None = None) -> None:
-        """again: those of the samples that will be asked for again, None for all of them."""
+        """again: those of the samples that will be asked for again, None for all of them. room: bytes, 0 keeps nothing."""
         self.g, self.room, self.size = g, room, batch.size(g)
+        self.names = [*g.inputs, *(name for node in g.nodes for name in node.outputs)]
+        ends = [node for node in g.nodes if any(name in g.outputs for name in node.outputs)]
+        near = {name for node in ends for name in (*node.inputs, *node.outputs)}
+        self._small = {name for name in self.names if name in near and math.prod(g.value(name).shape) <= SMALL}
         self._again = None if again is None else {id(sample) for sample in again}
         self._kept: dict[
             int, tuple[Mapping[str, np.ndarray], dict[str, np.ndarray]]
@@ -90,27 +96,30 @@ class Runs:
         self, part: Samples, numbers: Sequence[int], only: Collection[str] | None
     ) -> Iterator[tuple[str, np.ndarray]]:
         found = [self._kept[id(sample)][1] for sample in part if id(sample) in self._kept]
-        if len(found) == len(part):
-            for name in found[0]:
-                if only is None or name in only:
-                    yield name, batch.together([values[name] for values in found])
+        needed = self.names if only is None else [name for name in self.names if name in only]
+        if len(found) == len(part) and all(name in values for values in found for name in needed):
+            for name in needed:
+                yield name, batch.together([values[name] for values in found])
             return
         made: dict[str, np.ndarray] = {}
-        keep = [k for k, sample in enumerate(part) if self._again is None or id(sample) in self._again]
-        room = self.room if keep else 0
+        keep = [k for k, sample in enumerate(part) if self.room and (self._again is None or id(sample) in self._again)]
+        room, left = self.room if keep else 0, len(needed)
         for name, array in _finite(self.g, part, numbers):
             room -= array.nbytes
-            if room > 0:
+            if room > 0 or (keep and name in self._small):
                 made[name] = array
             else:
-                made.clear()
+                made = {other: values for other, values in made.items() if other in self._small}
             if only is None or name in only:
+                left -= 1
                 yield name, array
+            if left == 0 and room <= 0:
+                break
         if room > 0:
             self.room = room
-            for k in keep:
-                values = {name: array[k] if len(keep) == len(part) else array[k].copy() for name, array in made.items()}
-                self._kept[id(part[k])] = (part[k], values)
+        for k in keep:
+            values = {name: array[k] if len(keep) == len(part) else array[k].copy() for name, array in made.items()}
+            self._kept[id(part[k])] = (part[k], values)
 
 
 def _finite(g: Graph, samples: Samples, numbers: Sequence[int]) -> Iterator[tuple[str, np.ndarray]]:

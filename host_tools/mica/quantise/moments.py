@@ -7,7 +7,7 @@ running anything: the output shifts by d @ m and gets noise of variance d @ C @ 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -89,7 +89,8 @@ class Adder:
         m.integers += places.sums(integers, m.quant.zero_point)
         if m.with_covariance:
             for one in integers:
-                if (len(self.waiting) + 1) * len(places.at) > MAX_PATCHES:
+                # Many small matrices are multiplied while they still are in a cache.
+                if m.groups > 1 or (len(self.waiting) + 1) * len(places.at) > MAX_PATCHES:
                     self.flush()
                 self.waiting.append(places.patches(one, m.quant.zero_point))
 
@@ -185,32 +186,33 @@ def measure(
     quants: Mapping[str, Quant],
     runs: Runs | None = None,
     known: dict[tuple[str, Quant], Moments] | None = None,
+    later: Sequence[Mapping[str, Quant]] = (),
 ) -> dict[str, Moments]:
     """Moments of what every linear node reads: its output's name -> Moments.
 
-    runs: of g, where there are some. known: of the same samples, by output and scale of the input; new ones come to them.
+    runs: of g, where there are some. known: of the same samples, by output and scale of the input; new ones come to them, and
+    those with the scales of calls that come later.
     """
-    result: dict[str, Moments] = {}
-    adders: dict[str, Adder] = {}
+    known = {} if known is None else known
+    adders: dict[tuple[str, Quant], Adder] = {}
+    readers: dict[str, list[Adder]] = {}
     left = MAX_ENTRIES
     nodes = [n for n in g.nodes if n.op in LINEAR and all(g.is_const(i) for i in n.inputs[1:])]
     for node in nodes:
         groups, taps = shape(g, node)
         entries = groups * taps * taps
-        name, quant = node.outputs[0], quants[node.inputs[0]]
-        if known is not None and (name, quant) in known:
-            result[name] = known[name, quant]
-        else:
-            adders[name] = Adder(Places(g, node), quant, entries <= left)
+        name, read = node.outputs[0], node.inputs[0]
+        for quant in {q[read]: 0 for q in (quants, *later)}:
+            if (name, quant) not in known:
+                adders[name, quant] = Adder(Places(g, node), quant, entries <= left)
+                readers.setdefault(read, []).append(adders[name, quant])
         left -= entries if entries <= left else 0
-    needed = [node for node in nodes if node.outputs[0] in adders]
-    for _, values in (runs or Runs(g, room=0))(samples, {n.inputs[0] for n in needed}) if needed else ():
-        for node in needed:
-            adders[node.outputs[0]].add(values[node.inputs[0]])
-    result |= {name: adder.done() for name, adder in adders.items()}
-    if known is not None:
-        known |= {(name, m.quant): m for name, m in result.items()}
-    return {node.outputs[0]: result[node.outputs[0]] for node in nodes}
+    for _, values in (runs or Runs(g, room=0)).streams(samples, None, readers) if readers else ():
+        for name, x in values:
+            for adder in readers[name]:
+                adder.add(x)
+    known |= {key: adder.done() for key, adder in adders.items()}
+    return {node.outputs[0]: known[node.outputs[0], quants[node.inputs[0]]] for node in nodes}
 
 
 def shape(g: Graph, node: Node) -> tuple[int, int]:

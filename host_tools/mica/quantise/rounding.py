@@ -45,7 +45,7 @@ class Seen(Protocol):
     def merged(self, other: Any) -> Any: ...
 
 
-MOST_TOGETHER = 1 << 18  # entries of a covariance for which all dampings are tried at once
+MOST_TOGETHER = 1 << 19  # entries of a covariance for which all dampings are tried at once
 MAX_WORK = 4e9  # multiplications of all candidates of one layer; above, to the nearest
 
 

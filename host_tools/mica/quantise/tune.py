@@ -124,7 +124,7 @@ def tune(g: Graph, samples: Samples, method: str = AUTO, full: bool = True, prog
     floats.seen(0, 1)  # first of all, refuses bad samples by their numbers
     noise = np.zeros(len(recipes))
     for fold in range(folds):
-        bench = _Bench(floats, simple, fold, 2)
+        bench = _Bench(floats, simple, recipes, fold, 2)
         stages.next(len(samples) // folds)
         built = [bench.build(recipe) for recipe in recipes]
         noise += _noise(built, held[fold], bench.runs)
@@ -133,7 +133,7 @@ def tune(g: Graph, samples: Samples, method: str = AUTO, full: bool = True, prog
     unseen = Unseen(built[best], held[-1])
     del built, bench
     stages.next(len(samples))
-    tuned = _Bench(floats, simple).build(recipes[best])
+    tuned = _Bench(floats, simple, [recipes[best]]).build(recipes[best])
     stages.end()
     return replace(tuned, tried=f"best of {len(recipes)} on {len(samples)} samples", unseen=unseen)
 
@@ -271,13 +271,14 @@ def _uses(g: Graph, samples: Samples) -> tuple[Samples, Samples, Samples]:
 class _Bench:
     """Recipes carried out on some of the samples, [first::step]; what several of them need is made once."""
 
-    def __init__(self, floats: _Floats, method: str, first: int = 0, step: int = 1) -> None:
-        self.floats, self.g, self.method = floats, floats.g, method
+    def __init__(self, floats: _Floats, method: str, recipes: Sequence[Recipe], first: int = 0, step: int = 1) -> None:
+        self.floats, self.g, self.method, self.recipes = floats, floats.g, method, recipes
         samples = floats.samples[first::step]
         self.halves = (samples[0::2], samples[1::2])
         self.tried, *self.measured = _uses(self.g, samples)
         self.grids = ranges.input_grids(self.g, samples)
         self.seen, self.of_first, self.channels = floats.seen(first, step)
+        self._found: dict[tuple[bool, bool], tuple[dict[str, Range], dict[str, str]]] = {}  # (equalise, auto) ->
         self._moments: dict[tuple[int, int], dict[tuple[str, Quant], moments.Moments]] = {}  # (half, id of a graph) ->
         self._lstms: dict[tuple[int, int], dict[str, rounding_recurrent.Pair]] = {}  # likewise
         self._choices: dict[int, dict[Hashable, rounding.Candidate]] = {}  # id of a graph ->
@@ -296,22 +297,32 @@ class _Bench:
         a, b = (observe(exact, half, kept=self._runs_equalised) for half in self.halves)
         return exact, (a, b)
 
+    def _ranges(self, recipe: Recipe) -> tuple[dict[str, Range], dict[str, str]]:
+        """Of every activation, and the method that gave it."""
+        if (recipe.equalise, recipe.auto) not in self._found:
+            exact, halves = self.equalised if recipe.equalise else (self.g, self.seen)
+            if recipe.auto:
+                found, methods = ranges.choose(exact, halves[0], halves[1], self.tried, self.runs(exact))
+            else:
+                simple = METHODS[self.method]
+                found = {name: simple(h.merged(halves[1][name])) for name, h in halves[0].items()}
+                methods = dict.fromkeys(found, self.method)
+            made = found | self.grids, methods | dict.fromkeys(self.grids, "grid")
+            self._found[recipe.equalise, recipe.auto] = made
+        return self._found[recipe.equalise, recipe.auto]
+
     def build(self, recipe: Recipe) -> Tuned:
-        exact, halves = self.equalised if recipe.equalise else (self.g, self.seen)
-        if recipe.auto:
-            found, methods = ranges.choose(exact, halves[0], halves[1], self.tried, self.runs(exact))
-        else:
-            simple = METHODS[self.method]
-            found = {name: simple(h.merged(halves[1][name])) for name, h in halves[0].items()}
-            methods = dict.fromkeys(found, self.method)
-        found, methods = found | self.grids, methods | dict.fromkeys(self.grids, "grid")
+        exact = self.equalised[0] if recipe.equalise else self.g
+        found, methods = self._ranges(recipe)
         quants = choose_quants(exact, found)
         if not recipe.round:
             return Tuned(_plain(exact, quants), exact, found, methods, recipe)
+        alike = [r for r in self.recipes if r.round and r.equalise == recipe.equalise]
+        later = [choose_quants(exact, self._ranges(r)[0]) for r in alike]
         measured, states = [], []
         for k, part in enumerate(self.measured):
             known = self._moments.setdefault((k, id(exact)), {})
-            measured.append(moments.measure(exact, part, quants, self.runs(exact), known))
+            measured.append(moments.measure(exact, part, quants, self.runs(exact), known, later))
             of_lstms = self._lstms.setdefault((k, id(exact)), {})
             states.append(rounding_recurrent.measure(exact, part, quants, self.runs(exact), of_lstms))
         known_choices = self._choices.setdefault(id(exact), {})
