@@ -4,6 +4,8 @@ Affine(MatMul(a, b)), one positive scale       =>   MatMul(a, b) {factor}
 Affine(LayerNormalization(x, g, c))            =>   LayerNormalization(x, scale * g, scale * c + shift)
 Affine(InstanceNormalization(x, g, c))         =>   likewise, also GroupNormalization; RMSNormalization without a shift
 Affine(Reshape(InstanceNormalization(Reshape(x))))   =>   GroupNormalization(x), as PyTorch writes it out
+Conv(Affine(LayerNormalization(x, 1)), w, b)   =>   Conv(LayerNormalization(x, 1), w * scale, b + w shift), of one pixel,
+                                                    where the norm is over channels and places
 """
 
 import numpy as np
@@ -22,7 +24,7 @@ def run(g: Graph) -> Graph:
         if first.op == "MatMul":
             changed = _product(node, first)
         elif first.op in NORMS:
-            changed = not any(first.outputs[1:]) and _norm(g, node, first)
+            changed = _below(g, node, first, consumers) or (not any(first.outputs[1:]) and _norm(g, node, first))
         else:
             changed = first.op == "Reshape" and _group_norm(g, node, first, producers, consumers)
         if changed:
@@ -71,6 +73,35 @@ def _norm(g: Graph, node: Node, norm: Node) -> bool:
         norm.inputs = norm.inputs[:2]
     norm.outputs = node.outputs
     return True
+
+
+def _below(g: Graph, node: Node, norm: Node, consumers: dict[str, list[Node]]) -> bool:
+    """Into the convolutions that read it: a norm over a whole map then has no constants."""
+    shape, constants, out = g.value(norm.inputs[0]).shape, _constants(g, norm), node.outputs[0]
+    whole = norm.op == "LayerNormalization" and norm.attrs.get("axis", -1) % len(shape) == 1 and len(shape) > 2
+    readers = consumers.get(out, [])
+    if not whole or node.attrs["axis"] != 1 or constants is None or np.any(constants[0] != 1) or np.any(constants[1]):
+        return False
+    if not readers or out in g.outputs or not all(_of_one_pixel(g, conv, out) for conv in readers):
+        return False
+    for conv in readers:
+        w = np.asarray(g.data(conv.inputs[1]), np.float64)
+        bias = g.data(conv.inputs[2]) if len(conv.inputs) > 2 and conv.inputs[2] else np.zeros(len(w))
+        moved = np.asarray(bias, np.float64) + w.reshape(len(w), -1) @ node.attrs["shift"]
+        w = w * node.attrs["scale"].reshape(-1, *[1] * (w.ndim - 2))
+        parts = {"scaled": w, "bias": moved}
+        made = [g.new_const(f"{conv.name}.{what}", a.astype(np.float32)) for what, a in parts.items()]
+        conv.inputs = [conv.inputs[0], *made]
+    norm.outputs = node.outputs
+    return True
+
+
+def _of_one_pixel(g: Graph, conv: Node, x: str) -> bool:
+    w = g.data(conv.inputs[1]) if conv.op == "Conv" and conv.inputs[0] == x else None
+    if w is None or any(n != 1 for n in w.shape[2:]) or any(conv.attrs.get("pads", ())):
+        return False
+    known = len(conv.inputs) < 3 or not conv.inputs[2] or g.is_const(conv.inputs[2])
+    return known and conv.attrs.get("group", 1) == 1 and "weight_steps" not in conv.attrs
 
 
 def _new(g: Graph, norm: Node, gamma: np.ndarray, beta: np.ndarray) -> list[str]:
