@@ -1,4 +1,5 @@
-"""Files of quantisation-aware training, built as brevitas, torchao and Keras (by tf2onnx) write them: their own scales, a channel, stay.
+"""Files of quantisation-aware training, of brevitas, torchao and Keras (by tf2onnx) and built as they write them: their own
+scales, a channel, stay.
 
 ONNX Runtime gives the expected values.
 """
@@ -10,9 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx
 import pytest
-from test_qdq import QNet, assert_agrees
+from onnx import numpy_helper
+from test_qdq import QNet, assert_agrees, differences
 
+from mica.compile import compile_file
 from mica.format.codec import StepRecord
 
 
@@ -67,3 +71,42 @@ def test_as_trained(form: Callable[[QNet], None], tmp_path: Path) -> None:
 def _several(s: StepRecord) -> bool:
     scales = s.blobs["mult"] * 2.0 ** s.blobs["shift"].astype(float)
     return len(set(scales.tolist())) > 1
+
+
+FILES = Path(__file__).resolve().parents[1] / "models" / "qat"  # of make_qat.py
+CHANNELS = {"brevitas": [8, 8, 8, 4], "torchao": [8, 8, 8, 4], "keras": [8, 8, 8, 4]}
+
+
+@pytest.mark.parametrize("name", CHANNELS)
+def test_of_its_exporter(name: str) -> None:
+    """Steps of the weights are the file's, channel by channel, and answers are ONNX Runtime's. 48 samples give torchao's range of
+    the output, which it leaves open; the others compare."""
+    path, x = FILES / f"{name}.onnx", np.load(FILES / "x.npz")["x"]
+    x = x.transpose(0, 2, 3, 1) if name == "keras" else x
+    compiled = compile_file(path, {"x": x[:48]}, plain=True)
+    d = differences(path, compiled, [{"x": one[None]} for one in x[48:]])
+    assert np.mean(np.abs(d) <= 1) >= 0.99
+    linear = [s for s in compiled.model.steps if "mult" in s.blobs]
+    assert [len(s.blobs["mult"]) for s in linear] == CHANNELS[name]
+    if name == "torchao":  # integers in the file; brevitas and Keras have real numbers there
+        own = {np.sort(w.reshape(-1)).tobytes() for w in _constants(path) if w.dtype == np.int8 and w.ndim > 1}
+        assert {np.sort(s.blobs["weights"].reshape(-1)).tobytes() for s in linear} == own
+    for s in linear:
+        ratios = _scales(s, compiled.model.tensors)
+        assert len(set(ratios.tolist())) > 1, "a scale a channel"
+        if name != "keras":  # which folded its scales into the weights
+            near = [w for w in _constants(path) if w.shape == ratios.shape and w.dtype == np.float32 and np.all(w > 0)]
+            assert any(np.allclose(ratios, w, rtol=1e-5) for w in near), s.name
+
+
+def _constants(path: Path) -> list[np.ndarray]:
+    graph = onnx.load(path).graph
+    of_nodes = [a.t for n in graph.node if n.op_type == "Constant" for a in n.attribute if a.name == "value"]
+    return [numpy_helper.to_array(t) for t in (*graph.initializer, *of_nodes)]
+
+
+def _scales(s: StepRecord, tensors: Any) -> np.ndarray:
+    """Real numbers of one step of the weights [Cout]."""
+    x, y = tensors[s.inputs[0]], tensors[s.outputs[0]]
+    factors = s.blobs["mult"].astype(np.float64) * 2.0 ** -(31.0 + s.blobs["shift"])
+    return np.asarray(factors * y.scale / x.scale)
