@@ -92,6 +92,16 @@ def test_refused_top_k(tmp_path: Path) -> None:
     assert "(TOPK_V2): [3] values, and places of int16" in refused(top(3, places="int16"), tmp_path)
 
 
+def test_refused_spectrum(tmp_path: Path) -> None:
+    """YAMNet's front end: told where to cut, and with which option to pack the rest."""
+    net = Tflite()
+    x, lines, sizes = net.tensor([1, 1, 512], "float32"), net.tensor([1, 1, 257], "complex64"), net.tensor([1, 1, 257])
+    net.operator("RFFT2D", [x, net.constant(ints(1, 512))], [lines])
+    net.operator("COMPLEX_ABS", [lines], [sizes])
+    text = refused(net.bytes([x], [sizes]), tmp_path)
+    assert "(RFFT2D): a spectrum of sound" in text and "--frontend logmel" in text and "not supported" not in text
+
+
 # Plain integers
 
 
