@@ -92,14 +92,63 @@ def test_refused_top_k(tmp_path: Path) -> None:
     assert "(TOPK_V2): [3] values, and places of int16" in refused(top(3, places="int16"), tmp_path)
 
 
-def test_refused_spectrum(tmp_path: Path) -> None:
-    """YAMNet's front end: told where to cut, and with which option to pack the rest."""
+# Spectra
+
+
+def heard(frames: int, logarithm: bool = True) -> bytes:
+    """A small YAMNet: samples in frames as tf.signal.frame writes them, window, spectrum, bands, logarithm, dense layer."""
     net = Tflite()
-    x, lines, sizes = net.tensor([1, 1, 512], "float32"), net.tensor([1, 1, 257], "complex64"), net.tensor([1, 1, 257])
-    net.operator("RFFT2D", [x, net.constant(ints(1, 512))], [lines])
+    x, shapes = net.tensor([4000], "float32"), [[50, 80], [frames, 5, 80], *[[frames, 400]] * 2, [frames, 512]]
+    parts, gathered, rows, windowed, padded = (net.tensor(shape, "float32") for shape in shapes)
+    net.operator("RESHAPE", [x, net.constant(ints(50, 80))], [parts])
+    net.operator("GATHER", [parts, net.constant(ints(*(2 * np.arange(frames)[:, None] + np.arange(5))))], [gathered])
+    net.operator("RESHAPE", [gathered, net.constant(ints(frames, 400))], [rows])
+    hann = (0.5 - 0.5 * np.cos(2 * np.pi * np.arange(400) / 400)).astype(np.float32)
+    net.operator("MUL", [rows, net.constant(hann)], [windowed], "MulOptions", PLUS)
+    net.operator("PAD", [windowed, net.constant(ints([0, 0], [0, 112]))], [padded])
+    row, lines = net.tensor([frames, 1, 512], "float32"), net.tensor([frames, 1, 257], "complex64")
+    net.operator("RESHAPE", [padded, net.constant(ints(frames, 1, 512))], [row])
+    net.operator("RFFT2D", [row, net.constant(ints(1, 512))], [lines])
+    sizes, flat = net.tensor([frames, 1, 257], "float32"), net.tensor([frames, 257], "float32")
     net.operator("COMPLEX_ABS", [lines], [sizes])
-    text = refused(net.bytes([x], [sizes]), tmp_path)
-    assert "(RFFT2D): a spectrum of sound" in text and "--frontend logmel" in text and "not supported" not in text
+    net.operator("RESHAPE", [sizes, net.constant(ints(frames, 257))], [flat])
+    if not logarithm:
+        return net.bytes([x], [flat])
+    edges, k = np.linspace(4, 250, 22)[:, None], np.arange(257)
+    up, down = (k - edges[:-2]) / np.diff(edges, axis=0)[:-1], (edges[2:] - k) / np.diff(edges, axis=0)[1:]
+    bands, logs = [net.tensor([frames, 20], "float32") for _ in "ab"], net.tensor([frames, 20], "float32")
+    mel = net.constant(np.maximum(0, np.minimum(up, down)).astype(np.float32))
+    net.operator("FULLY_CONNECTED", [flat, mel], [bands[0]], "FullyConnectedOptions", PLUS)
+    net.operator("ADD", [bands[0], net.constant(np.float32(0.001))], [bands[1]], "AddOptions", PLUS)
+    net.operator("LOG", [bands[1]], [logs])
+    y, w = net.tensor([frames, 4], "float32"), net.constant(RNG.normal(0, 0.3, (4, 20)).astype(np.float32))
+    net.operator("FULLY_CONNECTED", [logs, w], [y], "FullyConnectedOptions", PLUS)
+    return net.bytes([x], [y])
+
+
+def test_spectrum(tmp_path: Path) -> None:
+    """A front end of its own; LiteRT's answers within 30 dB."""
+    pitch = RNG.uniform(200, 6000, (24, 1)) * 2 * np.pi / 16000
+    xs = (0.3 * np.sin(np.arange(4000) * pitch) + RNG.normal(0, 0.02, (24, 4000))).astype(np.float32)
+    path = tmp_path / "net.tflite"
+    path.write_bytes(heard(23))
+    compiled = compile_file(path, {"t0": xs[:16]}, warn=lambda text: None, plain=True)
+    assert compiled.model.steps[0].kernel == "log_mel_s8"
+    made, error, size = litert.interpreter(path.read_bytes()), 0.0, 0.0
+    loaded, out = engine.load(compiled.data), compiled.model.tensors[compiled.model.outputs[0]]
+    for x in xs[16:]:
+        loaded.set_input(0, np.rint(x * 2**15).clip(-(2**15), 2**15 - 1).astype(np.int16).reshape(1, -1))
+        loaded.run()
+        expected = litert.run(made, [x])[0].reshape(-1)
+        error += float(np.sum((dequantise_output(loaded.output(0), out).reshape(-1) - expected) ** 2))
+        size += float(np.sum(expected**2))
+    assert 10 * np.log10(size / error) > 30
+
+
+def test_refused_spectrum(tmp_path: Path) -> None:
+    """Without a logarithm: told how to go on."""
+    text = refused(heard(23, logarithm=False), tmp_path)
+    assert "(DFT)" in text and "--frontend" in text
 
 
 # Plain integers

@@ -21,6 +21,7 @@ from mica.sound.recognise.values import Bands, Lines, Logs, Recognised, Samples
 UNIT = 2.0**-15  # of the graph's numbers: what a step of int16 is worth
 USUAL_RATE = 16000
 TRANSFORMS = ("STFT", "DFT")
+REMEDY = "or export the model from its features on, and pack it with --frontend logmel:..."
 
 
 def run(g: Graph) -> Graph:
@@ -32,7 +33,8 @@ def run(g: Graph) -> Graph:
         if v.dtype == "float32" and v.quant is None and v.size == max(v.shape, default=0) > 1:
             _from(g, name)
     if left := [n for n in dead_code.run(g).nodes if n.op in TRANSFORMS]:
-        raise Unsupported.because("cannot be packed", [f"node '{n.name}' ({n.op}): {_why_not(g, n)}" for n in left])
+        reasons = [f"node '{n.name}' ({n.op}): {_why_not(g, n)}; {REMEDY}" for n in left]
+        raise Unsupported.because("cannot be packed", reasons)
     return g
 
 

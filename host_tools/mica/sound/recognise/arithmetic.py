@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from mica.sound.recognise.values import Bands, Frames, Lines, Logs, Recognised, Samples, Spectrum, width
+from mica.sound.recognise.values import NOTHING, Bands, Frames, Lines, Logs, Recognised, Samples, Spectrum, width
 
 # Of a square: what exporters add before a square root for its gradient, below what int16 samples hold.
 ROOT_FLOOR = 1e-8
@@ -19,9 +19,11 @@ def framed(v: Samples, rows: np.ndarray) -> Lines | None:
     places, gains = v.at.reshape(-1, n), v.gain.reshape(-1, n)
     if (gains != gains[:1]).any():
         return None
+    used = np.flatnonzero((places != NOTHING).any(axis=0))
+    n = int(used[-1]) + 1 if used.size else n  # zeros behind every frame lengthen its spectrum alone
     count = len(rows)
     at = np.arange(len(places) * count).reshape(*v.at.shape[:-1], count)
-    return Lines(at, np.ones(at.shape), Frames(places, rows * gains[0]))
+    return Lines(at, np.ones(at.shape), Frames(places[:, :n], (rows * gains[0])[:, :n]))
 
 
 def times(at: np.ndarray, v: Bands | Logs, w: np.ndarray) -> Bands | Logs | None:

@@ -15,6 +15,7 @@ from mica.importer.tflite.operators import (
     reduce,
     resize,
     softmax,
+    spectrum,
     variables,
 )
 from mica.importer.tflite.operators.form import Form, read
@@ -23,12 +24,7 @@ from mica.printable import printable
 
 FAMILIES = (
     *(arithmetic, constants, control, convolution, dense, movement, pointwise, pooling, recurrent, reduce, resize),
-    *(softmax, variables),
-)
-SPECTRUM = {"RFFT2D", "COMPLEX_ABS", "REAL", "IMAG"}  # of models that take samples of sound, as YAMNet
-CUT = (
-    "a spectrum of sound, which mica does not find in .tflite; convert the model from its features (log mel) on, "
-    "and pack that with --frontend logmel:..."
+    *(softmax, spectrum, variables),
 )
 OPERATORS: dict[str, Form] = {kind: form for family in FAMILIES for kind, form in family.FORMS.items()}
 
@@ -38,7 +34,7 @@ def write(net: Net, op: Operator) -> str:
     where = f"operator {op.index} ({printable(op.kind)})"
     try:
         if op.kind not in OPERATORS:
-            raise ValueError(CUT if op.kind in SPECTRUM else NOT_SUPPORTED)
+            raise ValueError(NOT_SUPPORTED)
         shape = OPERATORS[op.kind]
         taken = read(op, shape)
         if op.outputs:
