@@ -88,3 +88,17 @@ def test_other_numbers_at_the_places(tmp_path: Path) -> None:
             one = {name: values[i] for name, values in feeds.items()}
             found = dequantise_output(runner.run([runner.quantise(list(one.values()))])[0][0], tensor)
             np.testing.assert_array_equal(found.reshape(1, 4), truth(net, one)["chosen"])
+
+
+def test_a_detector_of_too_many_pairs_is_told_where_to_end(tmp_path: Path) -> None:
+    """42 classes of 1,600 boxes are more than a place can number."""
+    net = Net()
+    x = net.input([1, 3, 40, 40])
+    scores = net.add("Conv", x, net.random(42, 3, 1, 1), outputs=["scores"])
+    boxes = net.add("Reshape", net.add("Conv", x, net.random(4, 3, 1, 1)), net.const(np.array([1, 4, 1600])))
+    pairs = net.add("Reshape", scores, net.const(np.array([1, 67200])))
+    net.output(net.add("TopK", pairs, net.const(np.array([10])), outputs=["best", "place"]))
+    box = net.add("Reshape", net.add("Mod", "place", net.const(np.array(1600))), net.const(np.array([10])))
+    net.output(net.add("Gather", boxes, box, axis=2))
+    with pytest.raises(MicaError, match=rf"67200\].*end the model at 'scores', '{boxes}' and compute"):
+        compile_file(net.save(tmp_path))

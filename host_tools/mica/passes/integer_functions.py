@@ -20,7 +20,7 @@ import numpy as np
 from mica.format.schema import MAX_DIM
 from mica.ir.graph import Graph, Node, Quant
 from mica.ir.whole import BY_NUMBER, COMPUTED, INTEGERS, bounds, small
-from mica.passes import dead_code
+from mica.passes import dead_code, limits
 from mica.passes.index_inputs import RENAMES
 from mica.passes.refusal import Refusals
 
@@ -62,9 +62,17 @@ def run(g: Graph) -> Graph:
         dtype = g.value(node.outputs[0]).dtype if node.op in COMPUTED else ""
         if dtype in INTEGERS and not small(bounds(g, node.outputs[0])):
             with refusals.at(node):
-                raise ValueError(f"computes with {dtype} numbers; mica reads float32 models")
+                raise ValueError(_too_many(g) or f"computes with {dtype} numbers; mica reads float32 models")
     refusals.stop()
     return g
+
+
+def _too_many(g: Graph) -> str:
+    """Why no places of a TopK or ArgMax are computed with: it searches more values than there are numbers; "" if none does."""
+    for x in (n.inputs[0] for n in g.nodes if n.op in ("ArgMax", "ArgMin", "TopK")):
+        if advice := limits.ends(g, x):
+            return f"computes with places in {list(g.value(x).shape)}; {MAX_DIM} values are supported{advice}"
+    return ""
 
 
 def _bases(g: Graph) -> dict[str, int]:

@@ -14,7 +14,7 @@ def run(g: Graph) -> Graph:
         with refusals.at(node):
             for name in (*node.inputs, *node.outputs):
                 if name not in g.inputs and not (node.op == "Ranks" and g.is_const(name)):
-                    _tensor(g.value(name))
+                    _tensor(g.value(name), ends(g, name))
             for what in ("kernel", "strides", "dilations", "pads"):
                 if max(node.attrs.get(what, (1,))) > schema.MAX_DIM:
                     raise ValueError(f"{what} {list(node.attrs[what])}; none may be larger than {schema.MAX_DIM}")
@@ -28,11 +28,24 @@ def run(g: Graph) -> Graph:
     return g
 
 
-def _tensor(v: Value) -> None:
+def ends(g: Graph, name: str) -> str:
+    """Advice to end the model where nothing has been computed from a tensor that is too long; "" for any other."""
+    if max(g.value(name).shape, default=1) <= schema.MAX_DIM or name not in g.producers():
+        return ""
+    behind, read = {name}, list(g.producers()[name].inputs)
+    for node in g.nodes:
+        if behind & set(node.inputs):
+            behind |= set(node.outputs)
+            read += node.inputs
+    names = [i for i in dict.fromkeys(read) if i not in behind and i not in g.inputs and not g.is_const(i)]
+    return f"; end the model at {', '.join(map(repr, names))} and compute the rest on the host" if names else ""
+
+
+def _tensor(v: Value, advice: str = "") -> None:
     if len(v.shape) > schema.MAX_RANK:
         raise ValueError(f"a tensor of {len(v.shape)} dimensions; {schema.MAX_RANK} are supported")
     if max(v.shape, default=1) > schema.MAX_DIM:
-        raise ValueError(f"a tensor of shape {list(v.shape)}; no dimension may be larger than {schema.MAX_DIM}")
+        raise ValueError(f"a tensor of shape {list(v.shape)}; no dimension may be larger than {schema.MAX_DIM}{advice}")
     if v.size > schema.MAX_BYTES:
         raise ValueError(f"a tensor of {v.size} bytes; {schema.MAX_BYTES} are addressed")
 
