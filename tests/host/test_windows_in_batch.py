@@ -22,7 +22,9 @@ from mica.run.host import HostRunner
 TRIAL = Path(__file__).resolve().parents[2].parent / "shared" / "trials" / "windows-in-the-batch"
 
 
-def windows(kernel: list[int], function: str = "", whole: bool = True, inputs: int = 1, **attrs: Any) -> Net:
+def windows(
+    kernel: list[int], function: str = "", whole: bool = True, inputs: int = 1, op: str = "Conv", **attrs: Any
+) -> Net:
     """[1, 4, 12, 10] cut into 2 x 2 windows of 6 x 5; a Conv of each; whole: put together again. One-dimensional: 4 of 10."""
     net, flat = Net(), len(kernel) == 1
     x = net.input([inputs, 4, 40] if flat else [inputs, 4, 12, 10])
@@ -33,7 +35,9 @@ def windows(kernel: list[int], function: str = "", whole: bool = True, inputs: i
     else:
         y = net.add("Reshape", x, net.const(np.array([inputs, 4, 2, 6, 2, 5])))
         y = net.add("Reshape", net.add("Transpose", y, perm=[0, 2, 4, 1, 3, 5]), net.const(np.array([n, 4, 6, 5])))
-    y = net.add("Conv", y, net.random(6, 4 // attrs.get("group", 1), *kernel), net.random(6), **attrs)
+    groups = attrs.get("group", 1)
+    weights = net.random(4, 6 // groups, *kernel) if op == "ConvTranspose" else net.random(6, 4 // groups, *kernel)
+    y = net.add(op, y, weights, net.random(6), **attrs)
     y = net.add(function, y) if function else y
     if whole:
         y = net.add("Add", net.add("Transpose", y, perm=[1, 0, *range(2, len(kernel) + 2)]), net.const(np.float32(1)))
@@ -69,6 +73,27 @@ def test_equals_onnx_runtime(tmp_path: Path, kernel: list[int], attrs: dict[str,
         assert_same(net, g)
         assert ops(g).count("Conv2d") + ops(g).count("DepthwiseConv2d") == 1
         assert function not in ops(g)  # a Relu is in the convolution's clamp
+
+
+@pytest.mark.parametrize(
+    ("kernel", "attrs"),
+    (
+        ([3, 3], {"strides": [2, 2], "pads": [1, 0, 0, 1]}),
+        ([2, 2], {"strides": [3, 2], "output_padding": [2, 1]}),
+        ([1, 1], {"strides": [3, 1]}),
+        ([4, 3], {"dilations": [2, 1], "group": 2, "strides": [3, 1]}),
+        ([4, 3], {"output_shape": [11, 9], "strides": [2, 2]}),
+        ([5, 3], {"auto_pad": "SAME_UPPER", "strides": [2, 2]}),
+        ([16], {"strides": [8], "pads": [3, 2]}),
+    ),
+    ids=str,
+)
+def test_transposed(tmp_path: Path, kernel: list[int], attrs: dict[str, Any]) -> None:
+    for function, whole in (("", True), ("Relu", False)):
+        net = windows(kernel, function, whole, op="ConvTranspose", **attrs)
+        g = core(net, tmp_path)
+        assert_same(net, g)
+        assert ops(g).count("ConvTranspose2d") == 1 and function not in ops(g)
 
 
 @pytest.mark.parametrize("function", ("LeakyRelu", "Sigmoid", "HardSwish", "Softplus"))

@@ -20,7 +20,7 @@ def _conv_transpose(g: Graph, node: Node, b: Builder) -> None:
     w, bias = operands(node, b)
     n = len(xs) - 2
     strides, dilations = (list(node.attrs.get(a, [1] * n)) for a in ("strides", "dilations"))
-    before = _pads_before(node, xs[2:], ys[2:], w.shape[2:], strides, dilations)
+    before = pads_before(node, xs[2:], ys[2:], w.shape[2:], strides, dilations)
     if n == 1:
         w, strides, dilations, before = w[:, :, None, :], [1, *strides], [1, *dilations], [0, *before]
     groups = int(node.attrs.get("group", 1))
@@ -38,7 +38,7 @@ def _conv_transpose(g: Graph, node: Node, b: Builder) -> None:
     from_nhwc(b, y, out)
 
 
-def _pads_before(
+def pads_before(
     node: Node,
     xs: tuple[int, ...],
     ys: tuple[int, ...],
