@@ -141,6 +141,27 @@ def test_an_output_by_its_name_alone(tmp_path: Path) -> None:
     assert [g.value(o).shape for o in g.outputs] == [(1, 4), (1, 4)]
 
 
+def test_nodes_in_any_order(tmp_path: Path) -> None:
+    """ONNX Runtime's converter to float16 appends Casts of the input behind their readers. A branch reads them, too."""
+    net = Net()
+    x = net.input([1, 4])
+    branch = helper.make_graph(
+        [helper.make_node("Relu", ["c"], ["b"])],
+        "b",
+        [],
+        [helper.make_tensor_value_info("b", TensorProto.FLOAT, [1, 4])],
+    )
+    yes = net.const(np.array(True))
+    net.nodes.append(helper.make_node("If", [yes], ["y"], then_branch=branch, else_branch=branch))
+    net.add("Neg", x, outputs=["c"])
+    net.output("y", [1, 4])
+    path = net.save(tmp_path)
+    with pytest.raises(onnx.checker.ValidationError):
+        onnx.checker.check_model(str(path))
+    onnxruntime.InferenceSession(path)
+    assert [n.op for n in import_onnx(path).nodes] == ["Neg", "Relu", "Identity"]
+
+
 # Dimensions
 
 

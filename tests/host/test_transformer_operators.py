@@ -1,4 +1,4 @@
-"""Operators of com.microsoft that ONNX Runtime's optimiser of transformers writes: its own float answers, ours within int8's noise."""
+"""Operators of com.microsoft that ONNX Runtime's optimisers write: its own float answers, ours within int8's noise."""
 
 from __future__ import annotations
 
@@ -77,6 +77,62 @@ FORMS: dict[str, Callable[[], bytes]] = {
         {"x": X},
         {"y": [1, 16, 9]},
         {"w": normal(9, 6, seed=3)},
+    ),
+    "FusedMatMul, rows before the batch": lambda: model_of(
+        [
+            node("Reshape", ["x", "heads"], ["h"], ""),
+            node("FusedMatMul", ["h", "h"], ["y"], transBatchA=1, transBatchB=1, transB=1, alpha=0.3),
+        ],
+        {"x": X},
+        {"y": [2, 4, 6, 6]},
+        {"heads": np.array([6, 2, 4, 2])},
+    ),
+    "FusedConv": lambda: model_of(
+        [node("FusedConv", ["x", "w", "b"], ["y"], activation="LeakyRelu", activation_params=[0.2], pads=[1, 1])],
+        {"x": X},
+        {"y": [1, 5, 16]},
+        {"w": normal(5, 6, 3, seed=3), "b": normal(5, seed=4)},
+    ),
+    "FusedConv and a sum": lambda: model_of(
+        [
+            node("Conv", ["x", "w"], ["z"], ""),
+            node("FusedConv", ["x", "w", "", "z"], ["y"], activation="Clip", activation_params=[-1.0, 2.0]),
+        ],
+        {"x": X},
+        {"y": [1, 5, 14]},
+        {"w": normal(5, 6, 3, seed=3)},
+    ),
+    "FusedGemm": lambda: model_of(
+        [
+            node(
+                "FusedGemm", ["x", "w", "b"], ["y"], activation="HardSigmoid", activation_alpha=0.3, activation_beta=0.4
+            )
+        ],
+        {"x": X[0]},
+        {"y": [6, 5]},
+        {"w": normal(16, 5, seed=3) / 4, "b": normal(5, seed=4)},
+    ),
+    "LayerNormalization before opset 17": lambda: model_of(
+        [node("LayerNormalization", ["x", "g", "b"], ["y"], "", axis=-1, epsilon=1e-5)],
+        {"x": X},
+        {"y": [1, 6, 16]},
+        {"g": normal(16, seed=4), "b": normal(16, seed=5)},
+        opset=16,
+    ),
+    "DynamicQuantizeLSTM": lambda: model_of(
+        [
+            node("Transpose", ["x"], ["t"], "", perm=[1, 0, 2]),
+            node("DynamicQuantizeLSTM", ["t", "w", "r", "b", *[""] * 4, "s", "z", "s", "z"], ["y"], hidden_size=4),
+        ],
+        {"x": X},
+        {"y": [6, 1, 1, 4]},
+        {
+            "w": np.random.default_rng(6).integers(-100, 100, (1, 16, 16)).astype(np.int8),
+            "r": np.random.default_rng(7).integers(-100, 100, (1, 4, 16)).astype(np.int8),
+            "b": normal(1, 32, seed=8),
+            "s": np.array([0.004], np.float32),
+            "z": np.zeros(1, np.int8),
+        },
     ),
     "SkipLayerNormalization": lambda: model_of(
         [

@@ -24,7 +24,7 @@ from mica.custom import NO_CUSTOM, CustomOps, Operator, define
 from mica.errors import MicaError, Unsupported
 from mica.format.schema import MAX_INPUTS
 from mica.importer import loops, neighbours, precision, tidy_names
-from mica.importer.expand import ml, transformers
+from mica.importer.expand import fused, ml, transformers
 from mica.importer.expand.operators import spell
 from mica.importer.fold import fold, is_constant
 from mica.importer.infer import infer
@@ -282,6 +282,8 @@ class _Importer:
         try:
             if operator is not None and proto.domain not in ("", "ai.onnx"):
                 self._add_custom(proto, operator)
+            elif proto.domain == "com.microsoft.nchwc":
+                raise ValueError("ONNX Runtime saved it for one kind of processor; pack the file that it was made of")
             elif proto.domain not in ("", "ai.onnx"):
                 raise ValueError(
                     f"operator of the domain '{proto.domain}'; mica knows ONNX's own operators, and yours with --custom"
@@ -402,7 +404,7 @@ class _Importer:
             state.stop(f"{place}: computes with {dtype} numbers; mica reads float32 models")
 
 
-_MICROSOFT = {(transformers.DOMAIN, op) for op in (*MICROSOFT_OPS, *transformers.FORMS)}
+_MICROSOFT = {(transformers.DOMAIN, op) for op in (*MICROSOFT_OPS, *transformers.FORMS, *fused.FORMS)}
 
 
 def _symbol(info: onnx.ValueInfoProto, axis: int) -> str:

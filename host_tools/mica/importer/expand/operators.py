@@ -16,7 +16,7 @@ import numpy as np
 import onnx
 from onnx import helper
 
-from mica.importer.expand import ml, transformers
+from mica.importer.expand import fused, ml, transformers
 from mica.importer.state import ImportState
 from mica.ir.forest import Forest
 from mica.ir.vectors import Machine
@@ -38,20 +38,20 @@ def spell(state: ImportState, proto: onnx.NodeProto) -> list[onnx.NodeProto]:
 
 
 class _Node:
-    """One node in the making: `i` its inputs, padded with '' to ten, `attrs` its attributes."""
+    """One node in the making: `i` its inputs, padded with '' to twelve, `attrs` its attributes."""
 
     def __init__(self, state: ImportState, proto: onnx.NodeProto) -> None:
         self.state = state
         self.proto = proto
-        self.i = [*proto.input, *[""] * (10 - len(proto.input))]
+        self.i = [*proto.input, *[""] * (12 - len(proto.input))]
         self.attrs: dict[str, Any] = {a.name: helper.get_attribute_value(a) for a in proto.attribute}
         self.nodes: list[onnx.NodeProto] = []
 
-    def emit(self, op: str, inputs: list[str], output: str = "", **attrs: Any) -> str:
-        """Appends a node with the origin's name; returns its output."""
-        output = output or self.fresh(op.lower())
-        self.nodes.append(helper.make_node(op, inputs, [output], self.proto.name, **attrs))
-        return output
+    def emit(self, op: str, inputs: list[str], output: str | list[str] = "", **attrs: Any) -> str:
+        """Appends a node with the origin's name; returns its first output."""
+        outputs = output if isinstance(output, list) else [output or self.fresh(op.lower())]
+        self.nodes.append(helper.make_node(op, inputs, outputs, self.proto.name, **attrs))
+        return outputs[0]
 
     def constant(self, what: str, value: np.ndarray) -> str:
         """The name of a new constant."""
@@ -198,4 +198,4 @@ _FORMS: dict[str, Callable[[_Node], None]] = {
 def _forms(domain: str) -> Mapping[str, Callable[[Any], None]]:
     if domain == ml.DOMAIN:
         return ml.FORMS
-    return _FORMS | (transformers.FORMS if domain == transformers.DOMAIN else {})
+    return _FORMS | (transformers.FORMS | fused.FORMS if domain == transformers.DOMAIN else {})

@@ -29,7 +29,7 @@ class Writer(Protocol):
     i: list[str]
     attrs: dict[str, object]
 
-    def emit(self, op: str, inputs: list[str], output: str = "", **attrs: object) -> str: ...
+    def emit(self, op: str, inputs: list[str], output: str | list[str] = "", **attrs: object) -> str: ...
     def constant(self, what: str, value: np.ndarray) -> str: ...
     def mean(self, x: str) -> str: ...
     def output(self, k: int) -> str: ...
@@ -77,14 +77,14 @@ def _quick_gelu(n: Writer) -> None:
 
 
 def _matmul(n: Writer) -> None:
-    if n.attrs.get("transBatchA") or n.attrs.get("transBatchB"):
-        raise ValueError("transBatchA or transBatchB; other transpositions are supported")
     operands = []
-    for x, turned in zip(n.i[:2], ("transA", "transB"), strict=True):
-        rank = len(n.shape(x))
-        if n.attrs.get(turned) and rank > 1:
-            x = n.emit("Transpose", [x], perm=[*range(rank - 2), rank - 1, rank - 2])
-        operands.append(x)
+    for x, operand in zip(n.i[:2], "AB", strict=True):
+        perm = [*range(len(n.shape(x)))]
+        if n.attrs.get(f"transBatch{operand}"):  # [rows, batch.., columns] => [batch.., rows, columns]
+            perm.insert(-1, perm.pop(0))
+        if n.attrs.get(f"trans{operand}") and len(perm) > 1:
+            perm[-2:] = perm[:-3:-1]
+        operands.append(n.emit("Transpose", [x], perm=perm) if perm != sorted(perm) else x)
     alpha = _float(n, "alpha", 1.0)
     y = n.emit("MatMul", operands, "" if alpha != 1 else n.output(0))
     if alpha != 1:
@@ -115,12 +115,21 @@ def _skip_norm(n: Writer, simple: bool = False) -> None:
 
 
 def _simple_norm(n: Writer) -> None:
+    _last_axis(n)
+    _norm(n, n.i[0], n.i[1], "", _float(n, "epsilon", 1e-5), True)
+
+
+def _layer_norm(n: Writer) -> None:
+    _last_axis(n)
+    _norm(n, n.i[0], n.i[1], n.i[2], _float(n, "epsilon", 1e-5), False)
+
+
+def _last_axis(n: Writer) -> None:
     rank = len(n.shape(n.i[0]))
     if _integer(n, "axis", -1) not in (-1, rank - 1):
         raise ValueError(f"axis {_integer(n, 'axis', -1)}; the last one is supported")
     if n.output(1):
         raise ValueError("the deviation as an output; the norm is supported")
-    _norm(n, n.i[0], n.i[1], "", _float(n, "epsilon", 1e-5), True)
 
 
 # ---- positions and attention
@@ -240,6 +249,7 @@ FORMS: dict[str, Callable[[Writer], None]] = {
     "FusedMatMul": _matmul,
     "Gelu": lambda n: _error_gelu(n, n.i[0]),
     "GroupQueryAttention": _grouped,
+    "LayerNormalization": _layer_norm,
     "QuickGelu": _quick_gelu,
     "RotaryEmbedding": _rotary,
     _SIMPLE_NORM: _simple_norm,
@@ -250,7 +260,9 @@ FORMS: dict[str, Callable[[Writer], None]] = {
 
 def name_domain(model: onnx.ModelProto) -> bool:
     """Moves ONNX Runtime's own operators out of ONNX's domain, where it registers them, too. True if there are any."""
-    found = [n for n in model.graph.node if n.op_type == _SIMPLE_NORM and n.domain in ("", "ai.onnx")]
+    opset = next((o.version for o in model.opset_import if o.domain in ("", "ai.onnx")), 0)
+    own = (_SIMPLE_NORM, "LayerNormalization") if opset < 17 else (_SIMPLE_NORM,)
+    found = [n for n in model.graph.node if n.op_type in own and n.domain in ("", "ai.onnx")]
     for node in found:
         node.domain = DOMAIN
     if found and all(o.domain != DOMAIN for o in model.opset_import):
