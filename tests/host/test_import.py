@@ -654,3 +654,17 @@ def test_a_weight_that_is_no_number(tmp_path: Path, op: str, bad: float) -> None
         f"{path}: cannot be packed: node 'head' ({op}): its constant 'head.weight' holds {what} (2 of {size} values)"
     )
     assert "\n" not in str(e.value)
+
+
+def test_what_is_computed_is_a_number(tmp_path: Path) -> None:
+    """PyTorch writes an arctangent of two with IsNaN of the quotient's, where both are 0. An input's NaN is another thing."""
+    net = Net(opset=18)
+    x = net.input([1, 6])
+    angle = net.add("Atan", x)
+    net.output(net.add("Where", net.add("IsNaN", angle), net.const(np.float32(0)), angle), [1, 6])
+    assert [n.op for n in core(net, tmp_path).nodes] == ["Unary"]
+    net = Net(opset=18)
+    x = net.input([1, 6])
+    moved = net.add("Reshape", x, net.const([6, 1]))
+    net.output(net.add("Where", net.add("IsNaN", moved), net.const(np.float32(0)), moved), [6, 1])
+    assert "(IsNaN): operator not supported" in refusal(lambda: compile_file(net.save(tmp_path)))

@@ -17,6 +17,7 @@ from onnx import TensorProto
 from mica.compile import compile_file
 from mica.importer.tflite import import_tflite
 from mica.run.host import HostRunner
+from mica.run.model import Model
 
 TRIALS = Path(__file__).resolve().parents[2].parent / "shared" / "trials"
 with_trials = pytest.mark.skipif(not TRIALS.is_dir(), reason="the folder ../shared/trials is missing")
@@ -143,6 +144,23 @@ def test_heads(form: str, tmp_path: Path) -> None:
             np.testing.assert_allclose(found[0, :, 4], expected[0, :, 4], atol=0.02)
             assert np.array_equal(found[..., 5], np.rint(found[..., 5])), "a class is a whole number"
             assert np.mean(found[..., 5] == expected[..., 5]) >= 0.6
+
+
+def test_a_class_as_an_output(tmp_path: Path) -> None:
+    """CenterNet's heads give the class as an integer: place // places of a map."""
+    net = Net(18)
+    maps = net.add("Reshape", net.input([1, 3, 2, 4]), number(net, [1, 24]))
+    net.add("TopK", maps, number(net, [3]), outputs=["best", "at"])
+    for name, op in (("kind", "Div"), ("place", "Mod")):
+        net.output(net.add(op, "at", number(net, 8), outputs=[name]), [1, 3], TensorProto.INT64)
+    x = RNG.normal(size=(30, 3, 2, 4)).astype(np.float32)
+    model = Model(compile_file(net.save(tmp_path), {"x": x}, plain=True).data)
+    kinds, places = model.predict(x)
+    for one, kind, place in zip(x, kinds, places, strict=True):
+        order = np.argsort(-one.reshape(-1))
+        if np.min(-np.diff(one.reshape(-1)[order[:4]])) > 0.05:
+            assert kind.reshape(-1).tolist() == (order[:3] // 8).tolist()
+            assert place.reshape(-1).tolist() == (order[:3] % 8).tolist()
 
 
 def test_refusals() -> None:

@@ -11,6 +11,7 @@ from mica.importer.expand.attention import by_length
 from mica.importer.expand.definitions import expanded_definition
 from mica.importer.protos import attributes, elem_type
 from mica.importer.state import ImportState
+from mica.ir.ops import MOVES
 
 
 def _shape(state: ImportState, proto: onnx.NodeProto) -> None:
@@ -42,13 +43,38 @@ def _cast_like(state: ImportState, proto: onnx.NodeProto) -> onnx.NodeProto:
     return helper.make_node("Cast", proto.input[:1], proto.output, proto.name, to=to)
 
 
+def _never(state: ImportState, proto: onnx.NodeProto) -> onnx.NodeProto | None:
+    """False of what is computed: int8 has neither NaN nor infinity. An input may have NaN, in the place of a missing number."""
+    makers, name = {y: n for n in state.graph.nodes for y in n.outputs}, proto.input[0]
+    while name in makers and makers[name].op in (*MOVES, "Cast"):
+        name = makers[name].inputs[0]
+    if name not in makers:
+        return proto
+    state.add_constant(proto.output[0], np.zeros(state.shape(proto.input[0]), np.bool_))
+    return None
+
+
+def _where(state: ImportState, proto: onnx.NodeProto) -> onnx.NodeProto:
+    """A condition that is known, and the same everywhere, leaves one operand."""
+    condition = state.constant(proto.input[0])
+    if condition is None or condition.size == 0 or condition.min() != condition.max():
+        return proto
+    chosen, shapes = proto.input[1 if condition.any() else 2], [state.shape(i) for i in proto.input]
+    if state.shape(chosen) != np.broadcast_shapes(*shapes):
+        return proto
+    return helper.make_node("Identity", [chosen], proto.output, proto.name)
+
+
 # The node that is imported instead; None where its outputs are constants of the graph already.
 REWRITTEN: Mapping[str, Callable[[ImportState, onnx.NodeProto], onnx.NodeProto | None]] = {
     "CastLike": _cast_like,
     "Concat": _concat,
     "DynamicQuantizeLinear": _dynamic_quantize,
+    "IsInf": _never,
+    "IsNaN": _never,
     "Shape": _shape,
     "Size": _shape,
+    "Where": _where,
 }
 
 

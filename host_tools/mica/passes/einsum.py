@@ -4,6 +4,7 @@ Einsum(a, "ij->ji")                =>   Transpose(a)
 Einsum(a, "ij->i")                 =>   ReduceSum(a)
 Einsum(a, b, "bij,bj->bi")         =>   Reshape(MatMul(a as [b, i, j], b as [b, j, 1]))
 Einsum(a, b, "bi,bi->bi")          =>   Mul(a, b)
+Einsum(a, b, c, "bi,ij,bj->b")     =>   of the first two, "bi,ij->bj", and so on
 
 Labels of both operands that the output keeps are batches, those that it drops are summed over, those of one operand
 are rows (of a) or columns (of b); a label of one operand that the output drops is summed first.
@@ -63,11 +64,11 @@ class _Writer:
         g, node = self.g, self.node
         operands, out = labels(node.attrs["equation"], [len(g.value(i).shape) for i in node.inputs])
         values = list(zip(node.inputs, operands, strict=True))
-        if len(values) > 2:
-            raise ValueError(f"{len(values)} operands; write it as products of two")
         for k, (x, own) in enumerate(values):
             others = "".join(o for j, o in enumerate(operands) if j != k) + out
             values[k] = self.summed(x, own, "".join(c for c in own if c not in others))
+        while len(values) > 2:
+            values[:2] = [self.product(values[:2], "".join(own for _, own in values[2:]) + out)]
         y, order = values[0] if len(values) == 1 else self.product(values, out)
         self.finish(y, order, out)
         return self.nodes

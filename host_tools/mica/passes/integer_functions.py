@@ -5,7 +5,7 @@ Equal(t, 0), Cast(t % 2, to=float) ...         =>   Gather(table of f, t): t sta
 GatherElements(x, f(i)), i of TopK or ArgMax   =>   GatherElements(x's rows f(0), f(1) ..., i); i may be one for all behind the axis
 Gather(x, f(i)), GatherND(x, [0, f(i)])        =>   likewise
 GatherND(x, [f(i), g(i), constants])           =>   a GatherElements of what i can pick
-Cast(i % 80, to=float) ...                     =>   Gather(table of f, i) on a scale of 1
+Cast(i % 80, to=float), i // 80 as output ...  =>   Gather(table of f, i) on a scale of 1
 
 f is any chain of elementwise operators whose other operands are single constants. A token is a row of its embedding, a place one of
 the elements that were compared. Integer arithmetic on anything else is refused.
@@ -52,6 +52,9 @@ def run(g: Graph) -> Graph:
         found = _extended(g, known, node)
         if found is not None:
             known[node.outputs[0]] = found
+            if node.outputs[0] in g.outputs and found.ours:
+                y = _looked_up(g, node, found, node.outputs[0])
+                node.op, node.inputs, node.attrs = "Identity", [y], {}
         elif node.op in ("Expand", "Tile") and _repeats(g, node):
             repeated[node.outputs[0]] = repeated.get(node.inputs[0], node.inputs[0])
         else:

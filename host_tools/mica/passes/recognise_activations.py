@@ -70,7 +70,8 @@ def _steps(program: tuple[Any, ...]) -> np.ndarray:
 
 def _bounds(y: np.ndarray) -> tuple[float | None, float | None]:
     """Lower and upper bound of y, rounded to float32; None if y goes on to that end of the grid."""
-    low, high = float(np.float32(y.min())), float(np.float32(y.max()))
+    with np.errstate(over="ignore"):  # of an exponential: it has no bound
+        low, high = float(np.float32(y.min())), float(np.float32(y.max()))
     return (None if low <= GRID.min() else low, None if high >= GRID.max() else high)
 
 
