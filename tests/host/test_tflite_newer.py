@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from test_tflite_graphs import Q, packed, refused
 from tflite_files import TYPE, Table, Tflite
-from tflite_nets import composites, sums
+from tflite_nets import CONV, composites, sums
 
 from mica import engine
 from mica.cli.main import main
@@ -244,6 +244,36 @@ def test_pads_that_follow_from_shapes(tmp_path: Path) -> None:
     net.operator("PACK", parts, [pads], "PackOptions", {"values_count": 2, "axis": 1})
     net.operator("SPACE_TO_BATCH_ND", [x, net.constant(ints(2, 2)), pads], [y])
     same(net.bytes([x], [y]), tmp_path, eights(1, 5, 7, 2))
+
+
+def test_sizes_that_a_converter_leaves_open(tmp_path: Path) -> None:
+    """Keras with an open batch: the rows of a dense layer over two dimensions, and the windows of a dilated convolution."""
+    net = Tflite()
+
+    def tensor(*signature: int) -> int:
+        return net.tensor([abs(n) for n in signature], "float32", signature=signature)
+
+    def weights(*shape: int) -> int:
+        return net.constant(RNG.normal(size=shape).astype(np.float32))
+
+    x, rows, wide, y = tensor(-1, 6, 4), tensor(-1, -1), tensor(-1, 5), tensor(-1, 6, 5)
+    net.operator("RESHAPE", [x, net.constant(ints(-1, 4))], [rows])
+    net.operator("FULLY_CONNECTED", [rows, weights(5, 4), -1], [wide], "FullyConnectedOptions", {"activation": 1})
+    net.operator("RESHAPE", [wide, net.constant(ints(1, 6, 5))], [y])
+    split, lines, sums, flat, z = (
+        tensor(-1, 4, 5),
+        tensor(-1, 1, 4, 5),
+        tensor(-1, 1, 3, 2),
+        tensor(-1, 3, 2),
+        tensor(-1, 6, 2),
+    )
+    block, axis = net.constant(ints(2)), net.constant(np.int32(1))
+    net.operator("SPACE_TO_BATCH_ND", [y, block, net.constant(ints([2, 0]))], [split])
+    net.operator("EXPAND_DIMS", [split, axis], [lines])
+    net.operator("CONV_2D", [lines, weights(2, 1, 2, 5), weights(2)], [sums], "Conv2DOptions", {**CONV, "padding": 1})
+    net.operator("RESHAPE", [sums, net.constant(ints(-1, 3, 2))], [flat])
+    net.operator("BATCH_TO_SPACE_ND", [flat, block, net.constant(ints([0, 0]))], [z])
+    same(net.bytes([x], [z]), tmp_path, list(RNG.normal(size=(20, 1, 6, 4)).astype(np.float32)))
 
 
 def test_rank_range_and_product(tmp_path: Path) -> None:

@@ -113,6 +113,7 @@ class Tflite:
         name: str | None = None,
         variable: bool = False,
         data: np.ndarray | None = None,
+        signature: Sequence[int] | None = None,
     ) -> int:
         s, q = schema.TENSOR, schema.QUANTIZATION
         buffer = 0
@@ -133,6 +134,8 @@ class Tflite:
             t[s["quantization"]] = Table(
                 {q["scale"]: scales, q["zero_point"]: zeros, q["quantized_dimension"]: ("i", axis)}
             )
+        if signature is not None:
+            t[s["shape_signature"]] = np.array(signature, np.int32)
         if variable:
             t[s["is_variable"]] = ("?", True)
         self.tensors.append(t)

@@ -34,7 +34,7 @@ class Grid:
 
 @dataclass(frozen=True)
 class Tensor:
-    """`data` is a constant's array, in the file's own type; int4 is int8 here."""
+    """`data` is a constant's array, in the file's own type; int4 is int8 here. signature: its shape, -1 where that is open."""
 
     index: int
     name: str
@@ -43,6 +43,7 @@ class Tensor:
     data: np.ndarray | None
     grid: Grid | None
     variable: bool
+    signature: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -172,7 +173,8 @@ class _Reader:
         if data is None and math.prod(shape) > MOST_ELEMENTS:
             raise Damaged(f"{where} has {math.prod(shape)} elements; mica takes up to {MOST_ELEMENTS}")
         grid = _grid(where, t.table(s["quantization"]), dtype, shape, data is not None)
-        return Tensor(index, name, shape, dtype, data, grid, bool(t.number(s["is_variable"], "?")))
+        signature = tuple(int(d) for d in t.numbers(s["shape_signature"], "i", MOST_RANK))
+        return Tensor(index, name, shape, dtype, data, grid, bool(t.number(s["is_variable"], "?")), signature)
 
     def _constant(self, where: str, index: int, dtype: str, shape: tuple[int, ...]) -> np.ndarray | None:
         """Values of a buffer; None if it is empty, because the tensor is computed or has no elements."""

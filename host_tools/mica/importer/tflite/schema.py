@@ -10,7 +10,10 @@ VERSION = 3
 MODEL = {"version": 0, "operator_codes": 1, "subgraphs": 2, "description": 3, "buffers": 4}
 OPERATOR_CODE = {"deprecated_builtin_code": 0, "custom_code": 1, "version": 2, "builtin_code": 3}
 SUBGRAPH = {"tensors": 0, "inputs": 1, "outputs": 2, "operators": 3, "name": 4}
-TENSOR = {"shape": 0, "type": 1, "buffer": 2, "name": 3, "quantization": 4, "is_variable": 5, "sparsity": 6}
+TENSOR = {
+    **{"shape": 0, "type": 1, "buffer": 2, "name": 3, "quantization": 4, "is_variable": 5, "sparsity": 6},
+    "shape_signature": 7,
+}
 QUANTIZATION = {"scale": 2, "zero_point": 3, "quantized_dimension": 6}
 OPERATOR = {
     "opcode_index": 0,

@@ -2,6 +2,7 @@
 
 from mica.importer.tflite.model import Operator
 from mica.importer.tflite.net import Net
+from mica.importer.tflite.open_shapes import settle
 from mica.importer.tflite.operators import (
     arithmetic,
     constants,
@@ -41,6 +42,7 @@ def write(net: Net, op: Operator) -> str:
             net.label = net.name(op.outputs[0])
             where = f"operator {op.index} '{net.label}' ({op.kind})"
         net.wide = net.is_wide(op)
+        settle(net, op)
         shape.write(net, taken)
     except ValueError as e:
         return f"{where}: {e}"
