@@ -167,7 +167,7 @@ _DATA = {
     "held out": "{n} samples that calibration did not see",
     "unseen": "{n} samples of --calib, which the model had no use for",
     "calibration": "the calibration sample itself",
-    "eval": "{n} samples of --eval",
+    "eval": "{n} samples of --data",
     "made up": "{n} made-up samples, which says little",
     "made up, own scales": "{n} made-up samples, which says little",
 }
