@@ -8,7 +8,7 @@
     DynamicQuantizeLinear(x)                  =>   x: its range comes from calibration like that of any float tensor
 
 `quantise` stands between an operator and its readers, so no later pass can merge what the model rounds apart. uint8
-becomes int8 by subtracting 128 from integers and zero points.
+becomes int8 by subtracting 128 from integers and zero points; 16 bits with a zero point other than 0 become int16 of the same range.
 """
 
 from dataclasses import dataclass
@@ -37,8 +37,21 @@ class View:
     dtype: str
 
     @property
+    def lopsided(self) -> bool:
+        """True of 16 bits whose range has no middle at 0."""
+        return self.dtype == "uint16" or (self.dtype == "int16" and self.zero_point != 0)
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        """The least and the largest real number."""
+        limits = np.iinfo(self.dtype)
+        return self.scale * (int(limits.min) - self.zero_point), self.scale * (int(limits.max) - self.zero_point)
+
+    @property
     def grid(self) -> Quant:
-        """As int8, or int16."""
+        """As int8, or int16, whose zero point is 0: as many steps on either side as the longer one has."""
+        if self.lopsided:
+            return Quant(max(-self.ends[0], self.ends[1]) / 32767, 0, 16)
         if self.dtype == "int16":
             return Quant(self.scale, 0, 16)
         return Quant(self.scale, self.zero_point - 128 if self.dtype == "uint8" else self.zero_point)
@@ -152,14 +165,17 @@ class _Rewriter:
         if x in self.views:
             raise ValueError("it quantises what is quantised already")
         view = self._view(node, self.g.value(y).dtype)
+        if view.lopsided:  # the grid has more on one side; a Relu may stand in the shorter one's end
+            ends = [self.g.new_const(f"{y}.end", np.array(end, np.float32)) for end in view.ends]
+            clipped = self.g.new_value(f"{y}.clipped", self.g.value(y).shape)
+            self.nodes.append(Node("Clip", node.name, [x, *ends], [clipped]))
+            x = clipped
         self.nodes.append(quantise(x, self._integers(y, view), node.name, view.grid))
 
     def _view(self, node: Node, dtype: str) -> View:
         """Parameters of a QuantizeLinear or DequantizeLinear of an activation."""
-        if dtype not in ("int8", "uint8", "int16"):
-            raise ValueError(f"activations of {dtype}; mica's are int8, uint8 or int16. Quantise the model to 8 bits")
-        if dtype == "int16" and self._parameter(node, 2, "zero point"):
-            raise ValueError("activations of int16 with a zero point other than 0")
+        if dtype not in ("int8", "uint8", "int16", "uint16"):
+            raise ValueError(f"activations of {dtype}; mica takes those of 8 and 16 bits. Quantise the model to 8 bits")
         scale = self._parameter(node, 1, "scale")
         if not (np.isfinite(scale) and scale > 0):
             raise ValueError(f"a scale of {scale}")
