@@ -147,20 +147,23 @@ def test_heads(form: str, tmp_path: Path) -> None:
 
 
 def test_a_class_as_an_output(tmp_path: Path) -> None:
-    """CenterNet's heads give the class as an integer: place // places of a map."""
+    """CenterNet's heads give the class as an integer, place // places of a map, and read all maps at place mod places."""
     net = Net(18)
-    maps = net.add("Reshape", net.input([1, 3, 2, 4]), number(net, [1, 24]))
+    rows = net.add("Reshape", net.input([1, 3, 2, 4]), number(net, [1, 3, 8]))
+    maps = net.add("Reshape", rows, number(net, [1, 24]))
     net.add("TopK", maps, number(net, [3]), outputs=["best", "at"])
     for name, op in (("kind", "Div"), ("place", "Mod")):
         net.output(net.add(op, "at", number(net, 8), outputs=[name]), [1, 3], TensorProto.INT64)
+    wide = net.add("Expand", net.add("Unsqueeze", "place", number(net, [1])), number(net, [1, 3, 3]))
+    net.output(net.add("GatherElements", rows, wide, axis=2), [1, 3, 3])
     x = RNG.normal(size=(30, 3, 2, 4)).astype(np.float32)
     model = Model(compile_file(net.save(tmp_path), {"x": x}, plain=True).data)
-    kinds, places = model.predict(x)
-    for one, kind, place in zip(x, kinds, places, strict=True):
+    for one, kind, place, sizes in zip(x, *model.predict(x), strict=True):
         order = np.argsort(-one.reshape(-1))
         if np.min(-np.diff(one.reshape(-1)[order[:4]])) > 0.05:
             assert kind.reshape(-1).tolist() == (order[:3] // 8).tolist()
             assert place.reshape(-1).tolist() == (order[:3] % 8).tolist()
+            np.testing.assert_allclose(sizes, one.reshape(3, 8)[:, order[:3] % 8], atol=0.05)
 
 
 def test_refusals() -> None:

@@ -55,6 +55,8 @@ def run(g: Graph) -> Graph:
             if node.outputs[0] in g.outputs and found.ours:
                 y = _looked_up(g, node, found, node.outputs[0])
                 node.op, node.inputs, node.attrs = "Identity", [y], {}
+        elif node.op in ("Expand", "Tile") and node.inputs[0] in known and _spreads(g, node):
+            known[node.outputs[0]] = known[node.inputs[0]]
         elif node.op in ("Expand", "Tile") and _repeats(g, node):
             repeated[node.outputs[0]] = repeated.get(node.inputs[0], node.inputs[0])
         else:
@@ -141,6 +143,15 @@ def _repeats(g: Graph, node: Node) -> bool:
     return x.shape[: last + 1] == y.shape[: last + 1] and math.prod(x.shape[last + 1 :]) == 1
 
 
+def _spreads(g: Graph, node: Node) -> bool:
+    """True if a node repeats places along the axes in front of the last, and GatherElements along the last axis alone read them."""
+    (*lead, _), (*_, last), readers = g.value(node.inputs[0]).shape, g.value(node.outputs[0]).shape, g.consumers()
+    picks = [n for n in readers.get(node.outputs[0], []) if n.op == "GatherElements"]
+    alone = len(picks) == len(readers.get(node.outputs[0], [])) > 0 and node.outputs[0] not in g.outputs
+    axes = (int(n.attrs.get("axis", 0)) % len(g.value(n.inputs[0]).shape) for n in picks)
+    return alone and set(lead) == {1} and g.value(node.inputs[0]).size == last and set(axes) == {len(lead)}
+
+
 def _read(g: Graph, known: Mapping[str, _Function], repeated: Mapping[str, str], node: Node) -> None:
     """A node that is no such function itself reads some: as indices, or as real numbers."""
     if node.op == "Gather" and node.inputs[1] in known:
@@ -213,9 +224,24 @@ def _rows_of(g: Graph, node: Node, x: str, axis: int, rows: Array) -> str:
 def _gather_elements(g: Graph, node: Node, at: str, f: _Function) -> None:
     x, axis = node.inputs[0], int(node.attrs.get("axis", 0)) % len(g.value(node.inputs[0]).shape)
     shape = g.value(node.outputs[0]).shape
+    if g.value(f.base).size < g.value(at).size:  # one for all in front of the axis: rows of its transpose
+        _gather_spread(g, node, f)
+        return
     if g.value(at).shape != shape and math.prod(g.value(at).shape[axis + 1 :]) > 1:
         raise ValueError(f"places that are repeated along axis {axis}")
     node.inputs = [_rows_of(g, node, x, axis, f.table), _shaped(g, node, f.base, g.value(at).shape)]
+
+
+def _gather_spread(g: Graph, node: Node, f: _Function) -> None:
+    """GatherElements(x [.., n], f(i) [1, .., k] for each row)   =>   Transpose(GatherElements(Transpose(x) [n, ..], i [k, 1, ..]))"""
+    (*lead, n), k = g.value(node.inputs[0]).shape, g.value(f.base).size
+    turned = g.new_value(f"{node.inputs[0]}.turned", (n, *lead))
+    perm = {"perm": [len(lead), *range(len(lead))]}
+    g.insert_before(node, Node("Transpose", node.name, [node.inputs[0]], [turned], perm))
+    picked = g.new_value(f"{node.outputs[0]}.picked", (k, *lead))
+    inputs = [_rows_of(g, node, turned, 0, f.table), _shaped(g, node, f.base, (k, *[1] * len(lead)))]
+    g.insert_before(node, Node("GatherElements", node.name, inputs, [picked], {"axis": 0}))
+    node.op, node.inputs, node.attrs = "Transpose", [picked], {"perm": [*range(1, len(lead) + 1), 0]}
 
 
 def _gather_rows(g: Graph, node: Node, f: _Function, axis: int) -> None:
