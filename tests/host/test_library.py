@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from nets import Net
 from pages import ROOT
 
 import mica
@@ -72,3 +73,12 @@ def test_a_board_that_is_too_small(tmp_path: Path) -> None:
     onnx.save(model, tmp_path / "large.onnx")
     with pytest.raises(Unsupported, match="does not fit RPI_PICO"):
         mica.pack(tmp_path / "large.onnx", board="RPI_PICO", plain=True)
+
+
+def test_an_output_without_a_batch(tmp_path: Path) -> None:
+    """Detectors give rows of boxes, [12, 4], not [1, 12, 4]."""
+    net = Net()
+    net.output(net.add("Reshape", net.input([1, 4, 12]), net.const(np.array([12, 4]))), [12, 4])
+    x = np.random.default_rng(3).normal(size=(5, 4, 12)).astype(np.float32)
+    y = mica.load(mica.pack(net.save(tmp_path), x, plain=True).data).predict(x)
+    np.testing.assert_allclose(y, x.reshape(5, 12, 4), atol=0.05)

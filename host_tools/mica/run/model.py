@@ -60,7 +60,7 @@ class Model:
         """Real numbers in, real numbers out.
 
         x: [n, ...input shape without the batch] for a model with one input; else a list in the order of the inputs, or a dict
-        by name. Gives float32 [n, ...output shape without the batch], or a list of them where there are several outputs.
+        by name. Gives float32 [n, ...output shape without a batch of 1], or a list of them where there are several outputs.
         """
         return self._each(x, quantise_input, dequantise_output)
 
@@ -103,7 +103,8 @@ class Model:
                 self._loaded.set_input(i, before(a, t))
             self._loaded.run()
             for i, t in enumerate(self._outputs):
-                results[i].append(after(np.array(self._loaded.output(i)), t).reshape(t.dims[1:] or (1,)))
+                shape = t.dims[1:] if t.dims[:1] == (1,) else t.dims
+                results[i].append(after(np.array(self._loaded.output(i)), t).reshape(shape or (1,)))
         found = [np.stack(column) for column in results]
         return found[0] if len(found) == 1 else found
 
