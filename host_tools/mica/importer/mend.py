@@ -55,6 +55,6 @@ def _sort(g: onnx.GraphProto) -> bool:
 
 
 def _names(n: onnx.NodeProto) -> set[str]:
-    """What a node reads, and what its branches and bodies do."""
+    """The values that a node reads, with those that its branches and bodies read."""
     inner = [m for a in n.attribute for graph in (a.g, *a.graphs) for m in graph.node]
     return {*n.input}.union(*(_names(m) for m in inner))
