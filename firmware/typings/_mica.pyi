@@ -109,7 +109,7 @@ class Tokens(NamedTuple):
     output: int  # which output has the scores
     positions: int  # 0: no end
     window: int  # the most that `length` is given
-    padding: int | None  # behind a short text, of a model that classifies texts: `position` takes zeros there, and `length` the mask
+    padding: int | None  # behind a short text to classify: then `position` takes zeros, `length` the mask
 
 class Arena:
     """Memory that never moves, with the buffer protocol. Models that share one run in turn.
