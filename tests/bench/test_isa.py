@@ -80,7 +80,7 @@ SLIPS = [
     ("m0plus-qemu", "norm32.S", "    lsls r3, r3, #17\n    bne other\n    bcs whole", "    b whole"),
     ("m0plus-qemu", "norm32.S", "    LIMIT_BOTH r6\n", ""),
     ("m0plus-qemu", "sum.S", "add r4, r10", "add r4, r10\n    adds r4, #1"),
-    ("m0plus-qemu", "../c32/kernels.h", "(shift - 1)) + 1) >> 1", "(shift - 1)) + 0) >> 1"),
+    ("m0plus-qemu", "../../requant.h", "zero + (((t >> (shift - 1)) + 1)", "zero + (((t >> (shift - 1)) + 0)"),
     ("m0plus-qemu", "attention.S", "movs r4, #0\n    mov r8, r4", "movs r4, #1\n    mov r8, r4"),
     ("m0plus-qemu", "attention.S", "adcs r0, r3", "adds r0, r0, r3"),
     ("m0plus-qemu", "attend.c", "#define MOST 127", "#define MOST 128"),

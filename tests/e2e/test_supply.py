@@ -19,9 +19,11 @@ from packaging.utils import canonicalize_name
 LIST = ROOT / "scripts" / "constraints.txt"
 
 # Stands for the Python of a new .venv: notes its arguments, and the files that pip is told to read.
+# A file for each call: two of them run side by side.
 PYTHON = """#!/bin/bash
-echo "$*" >>{log}
-while [ $# -gt 0 ]; do [ "$1" != -r ] || {{ echo "-- file"; cat "$2"; echo "-- end"; }} >>{log}; shift; done
+exec >>{log}.$(date +%s%N).$$
+echo "$*"
+while [ $# -gt 0 ]; do [ "$1" != -r ] || {{ echo "-- file"; cat "$2"; echo "-- end"; }}; shift; done
 """
 
 
@@ -88,7 +90,7 @@ def test_setup_installs_by_hash(tmp_path: Path) -> None:
     command = [tmp_path / "scripts" / "setup", "demo"]
     done = subprocess.run(command, capture_output=True, text=True, env=env, check=False)
     assert done.returncode == 0, done.stderr
-    text = log.read_text()
+    text = "".join(path.read_text() for path in sorted(tmp_path.glob("log.*")))
     calls = [line.split() for line in text.splitlines() if line.startswith("-m pip")]
     assert len(calls) == 3
     assert all("--require-hashes" in call or call[-3:] == ["--no-deps", "--editable", "."] for call in calls)

@@ -77,7 +77,7 @@ NAMED = (
     _c("softmax-sum-0", "kernels/ref/softmax.c", "sum += sum == 0;", ";", "changed file"),
     _c("gather-clamp", "kernels/ref/gather.c", "i = i < p->x_n ? i : 0;", ";", "changed file"),
     _c("requant-halves", "kernels/requant.h", "r = ((t >> (shift - 1)) + 1) >> 1;", "r = t >> shift;", "requant"),
-    _c("c32-fast-rounding", "kernels/isa/c32/kernels.h", "(t >> (shift - 1)) + 1) >> 1", "(t >> (shift - 1)) + 0) >> 1", "c32"),
+    _c("c32-fast-rounding", "kernels/requant.h", "zero + (((t >> (shift - 1)) + 1)", "zero + (((t >> (shift - 1)) + 0)", "c32"),
     _c("window-cut", "runtime/window.c", "w->stride_w < (uint32_t)w->in_w", "w->stride_w <= (uint32_t)w->in_w", "kernels"),
     _c("arena-busy", "binding/arena.c", "CONTROL_MAGIC || c->busy == 0;", "CONTROL_MAGIC || true;", "binding"),
     _c("arena-moved", "binding/model_views.c", "span->data != self->arena_data || span->bytes", "span->bytes", "binding"),

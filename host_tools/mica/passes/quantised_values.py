@@ -165,6 +165,10 @@ class _Rewriter:
         if x in self.views:
             raise ValueError("it quantises what is quantised already")
         view = self._view(node, self.g.value(y).dtype)
+        if view.lopsided and y in self.g.outputs:
+            raise ValueError(
+                "an output of 16-bit integers with a zero point other than 0; a DequantizeLinear may follow"
+            )
         if view.lopsided:  # the grid has more on one side; a Relu may stand in the shorter one's end
             ends = [self.g.new_const(f"{y}.end", np.array(end, np.float32)) for end in view.ends]
             clipped = self.g.new_value(f"{y}.clipped", self.g.value(y).shape)
