@@ -242,7 +242,7 @@ def _messages() -> list[str]:
     for source in _binding():
         found.update(re.findall(rf"MP_ERROR_TEXT\(({literal}(?:\s*{literal})*)\)", source.read_text(encoding="utf-8")))
     texts = {"".join(ast.literal_eval(part) for part in re.findall(literal, words)) for words in found}
-    return sorted(text for text in texts if " " in text and text.isascii())
+    return sorted(text for text in texts if " " in text and "\n" not in text and text.isascii())  # assembly has lines
 
 
 def _makefile(arch: Native, folder: Path, tree: Path, compiler: str, without: Sequence[str], trees: bool) -> str:
