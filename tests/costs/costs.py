@@ -41,7 +41,7 @@ from fitting import algorithms, fit_all, samples  # noqa: E402
 from layer_sweeps import BOARD, coded, swept_layers, takes, windowed  # noqa: E402
 from network_sweeps import MODELS, classic, compiled_nets  # noqa: E402
 from reference_models import whole_models  # noqa: E402
-from step_sweeps import axis_windows, decoder, norms, places, sounds, wide_steps  # noqa: E402
+from step_sweeps import axis_windows, decoder, norms, places, small_pools, sounds, wide_steps  # noqa: E402
 
 from mica.boards import BoardSpec, load_board  # noqa: E402
 from mica.compile import compile_file  # noqa: E402
@@ -222,6 +222,7 @@ PARTS = {
     "places": Part("the best of an axis, and elements at places that are computed", places, _of((top_k_s8, pick_s8))),
     "wide": Part("kernels of int16", wide_steps, _of(wide.KERNELS)),
     "windows": Part("convolutions that fast kernels take", windowed, lambda kind: kind in WINDOWS),
+    "pools": Part("max pools of two by two taps", small_pools, lambda kind: kind == "max_pool2d_s8 2x2"),
     "codes": Part("steps whose weights are codes of four bits", coded, lambda kind: kind.endswith(features.CODED)),
 }
 

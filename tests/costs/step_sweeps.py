@@ -123,6 +123,20 @@ def norms() -> list[Job]:
     return [job for job in jobs if takes(codec.decode(job.data))]
 
 
+def small_pools() -> list[Job]:
+    """Max pools of two by two taps inside the picture."""
+    rng, jobs = np.random.default_rng(19), []
+    p = {f"{what}_{axis}": n for what, n in (("kernel", 2), ("dilation", 1)) for axis in "hw"}
+    p |= {"pad_top": 0, "pad_left": 0, "act_min": -128, "act_max": 127}
+    for i, c in enumerate((1, 2, 3, 4, 5, 8, 12, 16, 24, 32, 48, 64) * 3):
+        (h, w), stride = rng.integers(2, 26, 2).tolist(), 1 + (i % 4 > 0)
+        x = rng.integers(-128, 128, (1, h, w, c), dtype=np.int8)
+        dims = (1, (h - 2) // stride + 1, (w - 2) // stride + 1, c)
+        case = Case(f"pool {i}", "max_pool2d_s8", [x], p | {"stride_h": stride, "stride_w": stride}, Output(dims))
+        jobs.append(Job(case.name, bare_metal.for_board(model_of(case), BOARD), [x]))
+    return [job for job in jobs if takes(codec.decode(job.data))]
+
+
 def places() -> list[Job]:
     """The best of an axis, and elements at places that are computed; in no order, the counts being means."""
     rng = np.random.default_rng(13)

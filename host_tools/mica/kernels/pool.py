@@ -33,7 +33,14 @@ def _pool_counts(step: Step, xs: Tensors, y: Tensor, scratch: int) -> Cost:
     }
 
 
-@Kernel(id=4, params=(*WINDOW, *ACT), group="pool", rules=_max_pool_rules, counts=_pool_counts)
+def _max_pool_counts(step: Step, xs: Tensors, y: Tensor, scratch: int) -> Cost:
+    kind, counts = _pool_counts(step, xs, y, scratch)
+    p = step.params
+    two = p["kernel_h"] == p["kernel_w"] == 2 and (p["act_min"], p["act_max"]) == (-128, 127) and not counts["edge"]
+    return ("2x2" if two else kind), counts
+
+
+@Kernel(id=4, params=(*WINDOW, *ACT), group="pool", rules=_max_pool_rules, counts=_max_pool_counts)
 def max_pool2d_s8(xs: Sequence[Array], blobs: Blobs, p: Params, q: Output) -> Array:
     """Largest value in each window. x [1,H,W,C], y [1,OH,OW,C] with the scale and zero point of x. Taps outside x do
     not count. y = clamp(max(x))."""
