@@ -121,8 +121,8 @@ def test_its_padding_is_the_pools_own(tmp_path: Path) -> None:
     assert kernels.count("average_pool2d_s8") == 1 and "pad_s8" not in kernels
 
 
-def test_a_window_of_two_dimensions_of_four(tmp_path: Path) -> None:
-    node = helper.make_node("AveragePool", ["x"], ["y"], name="pool", kernel_shape=[1, 1, 2, 2])
-    (tmp_path / "net.onnx").write_bytes(model([node], {}, (1, 2, 2, 3, 4, 4), (1, 2, 2, 3, 3, 3)))
-    with pytest.raises(MicaError, match=r"'pool' \(AveragePool\): input of 4 spatial dimensions"):
+def test_a_window_of_two_dimensions_of_three(tmp_path: Path) -> None:
+    node = helper.make_node("AveragePool", ["x"], ["y"], name="pool", kernel_shape=[1, 2, 2])
+    (tmp_path / "net.onnx").write_bytes(model([node], {}, (1, 2, 3, 4, 4), (1, 2, 3, 3, 3)))
+    with pytest.raises(MicaError, match=r"'pool' \(AveragePool\): input of 3 spatial dimensions"):
         compile_file(tmp_path / "net.onnx", plain=True)

@@ -16,7 +16,7 @@ import numpy as np
 import onnx
 from onnx import helper
 
-from mica.importer.expand import fused, ml, transformers, volumes
+from mica.importer.expand import fused, ml, transformers
 from mica.importer.state import ImportState
 from mica.ir.forest import Forest
 from mica.ir.vectors import Machine
@@ -29,14 +29,11 @@ def spell(state: ImportState, proto: onnx.NodeProto) -> list[onnx.NodeProto]:
         plain.CopyFrom(proto)
         plain.domain = ""
         return [plain]
-    node = _Node(state, proto)
     write = _forms(proto.domain).get(proto.op_type)
-    if write is not None:
-        write(node)
-    elif not proto.domain and proto.input and volumes.of_three_axes(proto.op_type, state.shape(proto.input[0])):
-        volumes.write(node, proto.op_type)
-    else:
+    if write is None:
         return [proto]
+    node = _Node(state, proto)
+    write(node)
     return node.nodes
 
 
@@ -46,7 +43,6 @@ class _Node:
     def __init__(self, state: ImportState, proto: onnx.NodeProto) -> None:
         self.state = state
         self.proto = proto
-        self.opset = state.opset
         self.i = [*proto.input, *[""] * (12 - len(proto.input))]
         self.attrs: dict[str, Any] = {a.name: helper.get_attribute_value(a) for a in proto.attribute}
         self.nodes: list[onnx.NodeProto] = []

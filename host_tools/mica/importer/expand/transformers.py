@@ -26,7 +26,6 @@ _SIMPLE_NORM = "SimplifiedLayerNormalization"
 class Writer(Protocol):
     """One node in the making (`operators.Node`)."""
 
-    opset: int
     i: list[str]
     attrs: dict[str, object]
 
