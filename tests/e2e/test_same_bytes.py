@@ -68,7 +68,16 @@ INEXACT = {
     *("exp", "exp2", "expm1", "log", "log10", "log1p", "log2", "logaddexp", "power", "cbrt", "hypot"),
     *("dot", "einsum", "inner", "linalg", "tensordot", "vdot", "convolve", "correlate"),
 }
-WHOLE = {"exact.py", "float_ops.py", "int8.py", "learning.py", "lowbits.py", "lstm_effect.py", "moments.py", "products.py"}
+WHOLE = {
+    "exact.py",
+    "float_ops.py",
+    "int8.py",
+    "learning.py",
+    "lowbits.py",
+    "lstm_effect.py",
+    "moments.py",
+    "products.py",
+}
 WHOLE |= {"rounding.py"}
 
 

@@ -10,4 +10,4 @@ _BY_IMPORTER |= {"QLinearConv", "QLinearMatMul", "QuantizeLinear", "Scan"}
 
 # Of ONNX's own domain. `lower` refuses all others, all at once; com.microsoft's are in `ir.ops`, as are those that ONNX
 # defines by others. A lowering may also be of an operator that only our own passes write.
-ONNX_OPS = frozenset(LOWERINGS) - {"Affine", "VectorEnsemble"} | _BY_IMPORTER | _BY_EARLIER_PASSES
+ONNX_OPS = frozenset(LOWERINGS) - {"Affine", "InfinityImputer", "VectorEnsemble"} | _BY_IMPORTER | _BY_EARLIER_PASSES

@@ -188,6 +188,15 @@ static bool takes(const mica_conv2d_s8_t *p) {
     return p->groups == 1 && p->ch.layout != MICA_LAYOUT_PLAIN && mica_aligned4(p->ch.weights) && p->win.out_c >= 4;
 }
 
+static source_t source_of(const mica_conv2d_s8_t *p, uint32_t words) {
+    const mica_window_t *w = &p->win;
+    source_t s = { .p = p, .words = words };
+    s.direct = w->in_c % 4 == 0 && mica_aligned4(p->x) && (w->dilation_w == 1 || w->kernel_w == 1);
+    s.points = s.direct && w->kernel_h == 1 && w->kernel_w == 1 && w->pad_top == 0 && w->pad_left == 0
+        && (w->out_h - 1) * w->stride_h < w->in_h && (w->out_w - 1) * w->stride_w < w->in_w;
+    return s;
+}
+
 void mica_conv2d_s8_rv32imc(const mica_conv2d_s8_t *p, MICA_KERNEL_ARGS) {
 #ifndef MICA_WITHOUT_WINOGRAD
     if (mica_conv2d_winograd_rv32imc(p, row_begin, row_end, scratch, scratch_bytes)) {
@@ -198,10 +207,7 @@ void mica_conv2d_s8_rv32imc(const mica_conv2d_s8_t *p, MICA_KERNEL_ARGS) {
     const mica_channels_t *ch = &p->ch;
     uint32_t k = (uint32_t)w->kernel_h * w->kernel_w * w->in_c, words_n = (k + 3) / 4;
     uint32_t total = (row_end - row_begin) * w->out_w, out_c = w->out_c;
-    source_t s = { .p = p, .words = words_n };
-    s.direct = w->in_c % 4 == 0 && mica_aligned4(p->x) && (w->dilation_w == 1 || w->kernel_w == 1);
-    s.points = s.direct && w->kernel_h == 1 && w->kernel_w == 1 && w->pad_top == 0 && w->pad_left == 0
-        && (w->out_h - 1) * w->stride_h < w->in_h && (w->out_w - 1) * w->stride_w < w->in_w;
+    source_t s = source_of(p, words_n);
     uint64_t fixed = (uint64_t)64 + 32 * words_n + (s.direct ? 0 : 4 * words_n), group_bytes = (uint64_t)16 * words_n;
     if (!takes(p) || total < 4
         || fixed + group_bytes > scratch_bytes || !mica_rv32_takes(ch, out_c)) {

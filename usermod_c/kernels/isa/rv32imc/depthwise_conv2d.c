@@ -59,6 +59,11 @@ static void gather4(int8_t *a, uint32_t plane, const int8_t *x, uint32_t n, uint
     }
 }
 
+static bool three_by_three(const mica_window_t *w) {
+    return w->kernel_h == 3 && w->kernel_w == 3 && w->stride_h == w->stride_w && w->stride_w <= 2 && w->dilation_h == 1
+        && w->dilation_w == 1 && w->in_c == w->out_c;
+}
+
 void mica_depthwise_conv2d_s8_rv32imc(const mica_depthwise_conv2d_s8_t *p, MICA_KERNEL_ARGS) {
     const mica_window_t *w = &p->win;
     const mica_channels_t *ch = &p->ch;
@@ -66,8 +71,7 @@ void mica_depthwise_conv2d_s8_rv32imc(const mica_depthwise_conv2d_s8_t *p, MICA_
     uint32_t columns = (w->out_w - 1u) * stride + 3;
     uint32_t first = w->pad_left < columns ? w->pad_left : columns;
     uint32_t inside = columns - first < w->in_w ? columns - first : w->in_w;
-    if (w->kernel_h != 3 || w->kernel_w != 3 || w->stride_h != stride || stride > 2 || w->dilation_h != 1 || w->dilation_w != 1
-        || channels != w->out_c || rows == 0 || scratch_bytes / columns < 3 || !mica_rv32_takes(ch, channels)) {
+    if (!three_by_three(w) || rows == 0 || scratch_bytes / columns < 3 || !mica_rv32_takes(ch, channels)) {
         mica_depthwise_conv2d_s8_c32(p, row_begin, row_end, scratch, scratch_bytes);
         return;
     }
