@@ -40,6 +40,8 @@ BUILT = [*EVERY, *ONLY_BYTES, *ONLY_BUILT] if ALL else EVERY
 # user module's scripts and the digits run on the 64-bit build; with --all a board of every compiler and port answers too.
 DEEP_ON_NEWEST = DEEP if ALL else ["UNIX"]
 ALSO_ON_NEWEST = ["MPS2_AN385", "QEMU_M0", "VIRT_RV32", "XTENSA_SIM", PICO] if ALL else ["UNIX"]
+# Cores of tests/bench/test_isa.py whose kernels another one runs: m0plus-qemu, in a faster emulator, and m4.
+SAME_KERNELS = () if ALL else ("m0plus", "m7")
 # Scripts of tests/usermod/ that take a virtual Pico longest; UNIX and MPS2_AN385 run them each time.
 LONG_ON_A_PICO = () if ALL else ("fed", "learner", "learner_saved", "model_corrupt", "pictures", "strips")
 

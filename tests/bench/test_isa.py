@@ -8,8 +8,9 @@ import bare_metal
 import pytest
 from bare_metal import CORES, USERMOD, Job
 from isa_cases import all_jobs
+from targets import SAME_KERNELS
 
-CORE_NAMES = tuple(CORES)
+CORE_NAMES = tuple(name for name in CORES if name not in SAME_KERNELS)
 
 
 @pytest.fixture(scope="module")
