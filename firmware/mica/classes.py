@@ -4,8 +4,8 @@
 def classify(model: Model, text: str, k: int = 1) -> list[tuple[str | int, float]]:
     """Return the k largest scores of a text, [(label, score), ...], as m.top(k) does.
 
-    What the vocabulary does not have counts as its unknown token. Of a text that is too long the end is left out. Raises ValueError for
-    a model that does not classify texts, or for a character that cannot be spelled where there is no unknown token.
+    Unknown words become the unknown token, and a text that is too long loses its end. Raises ValueError for a model
+    that does not classify texts, or for a character that cannot be spelled where there is no unknown token.
     """
     m = model._m
     facts = m.tokens()

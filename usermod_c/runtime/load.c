@@ -189,7 +189,7 @@ static void put_u32(uint8_t *to, uint32_t v) {
     }
 }
 
-// Whether the buffer of an operand is as long as its shape says.
+// Fails unless the buffer of an operand is as long as its shape says.
 static void check_length(mica_step_record_t *r, const mica_tensor_t *t, const char *what) {
     uint64_t bytes = 1;
     for (uint32_t i = 0; i < t->rank && bytes <= MICA_MAX_BYTES; ++i) {

@@ -42,7 +42,7 @@ static inline void mica_fill(int8_t *to, int8_t value, uint32_t n) {
     }
 }
 
-// Whether all windows are two by two taps inside the image, and nothing clamps.
+// True if all windows are two by two taps inside the image, and nothing clamps.
 static inline bool mica_pool_is_2x2(const mica_max_pool2d_s8_t *p) {
     const mica_window_t *w = &p->win;
     return w->kernel_h == 2 && w->kernel_w == 2 && w->pad_top == 0 && w->pad_left == 0 && p->act_min == -128 && p->act_max == 127
