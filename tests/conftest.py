@@ -1,5 +1,6 @@
 """Fixtures for all tests: firmware built once, in the project's cache, and boards that run it."""
 
+import collections
 import json
 import os
 import signal
@@ -19,6 +20,7 @@ ROOT = Path(__file__).resolve().parent.parent
 os.environ.setdefault("MICA_CACHE", str(ROOT / ".cache"))
 
 RESULTS = Path(os.environ["MICA_CACHE"]) / "matrix.jsonl"  # scripts/matrix.py reads it
+DURATIONS = RESULTS.with_name("durations.tsv")  # seconds of each file's tests; LONG below follows it
 
 
 # The files that take longest, the longest first: begun late, one of them would run on alone. All others come behind.
@@ -79,6 +81,22 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
     # One short write: processes that test side by side cannot mix theirs up.
     with RESULTS.open("a", encoding="utf-8") as file:
         file.write(json.dumps(line) + "\n")
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Write the seconds and the number of tests of each file, the longest first, and print the longest."""
+    seconds: collections.Counter[str] = collections.Counter()
+    tests: collections.Counter[str] = collections.Counter()
+    for reports in terminalreporter.stats.values():
+        for report in reports:
+            if isinstance(report, pytest.TestReport):
+                file = report.nodeid.partition("::")[0]
+                seconds[file] += report.duration
+                tests[file] += report.when == "call"
+    lines = [f"{count:.1f}\t{tests[file]}\t{file}\n" for file, count in seconds.most_common()]
+    DURATIONS.write_text("".join(lines), encoding="utf-8")
+    terminalreporter.write_sep("=", f"seconds, tests and file; all are in {DURATIONS.name} of the cache")
+    terminalreporter.write("".join(lines[:15]))
 
 
 @pytest.fixture(scope="session", autouse=True)
