@@ -125,7 +125,9 @@ def parse(model: ModelFile, body: bytes | bytearray, length: str | None) -> Call
         if size is not None:
             if type(size) is not int or size != count * dtype.itemsize or at + size > len(body):
                 raise _wrong(f"input {name!r}: binary_data_size is {str(size)[:20]}, which is not that of its shape")
-            values = np.frombuffer(body, dtype, count, at)
+            values = np.frombuffer(
+                body, dtype, count, at
+            ).copy()  # a view of a bytearray would keep it from being cleared
             at += size
         else:
             values = _numbers(arrays.get(str(entry.get("data"))), name, count, dtype)
