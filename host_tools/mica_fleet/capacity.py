@@ -115,18 +115,13 @@ def _flash(board: str, state: State, models: list[_Model]) -> str | None:
     return None
 
 
-def check(models: Mapping[str, bytes], states: Mapping[str, State], boards: Iterable[str]) -> None:
-    """Raises MicaError if one of these boards has too little memory, or misses a feature or kernel of a model."""
+def left_out(models: Mapping[str, bytes], states: Mapping[str, State], boards: Iterable[str]) -> dict[str, str]:
+    """Return those of these boards that cannot take the models, and why. Raises MicaError if no board that is up can."""
     among = {b: states[b] for b in boards if b in states}
     found = misfits(models, among)
-    if found:
-        rest = [b for b, s in among.items() if s.up and b not in found]
-        first = next(iter(found.values()))
+    if found and len(found) == sum(s.up for s in among.values()):
         n = len(found) - 1
         more = f" (and {n} more board{'s' if n > 1 else ''} cannot take it)" if n else ""
-        todo = (
-            f"push to the others alone: --boards {','.join(rest)}"
-            if rest
-            else "a smaller model, mica fleet cut, or a firmware that has it all"
-        )
-        raise MicaError(f"{first}{more}", todo=todo)
+        todo = "a smaller model, mica fleet cut, or a firmware that has it all"
+        raise MicaError(f"{next(iter(found.values()))}{more}", todo=todo)
+    return found

@@ -9,7 +9,7 @@ from __future__ import annotations
 import queue
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Self
 
 from mica.errors import MicaError
@@ -212,7 +212,7 @@ def _by_name(models: Mapping[str, int]) -> Names:
 def push(
     fleet: Fleet, models: Mapping[str, bytes], terms: Terms, say: Say, boards: Sequence[str] | None = None
 ) -> Outcome:
-    """Models, by the names that they get, onto all boards of the fleet, or these. Raises MicaError."""
+    """Put models, by the names that they get, onto all boards of the fleet, or these, but not where they have no room. Raises MicaError."""
     for name in models:
         if not name.endswith(".mica") or len(name.encode()) > _LONGEST_NAME:
             raise MicaError(f"'{printable(name)}': expected a name such as net.mica of at most {_LONGEST_NAME} bytes")
@@ -220,9 +220,10 @@ def push(
     if unknown:
         raise MicaError(f"{', '.join(sorted(unknown))} is no board of {fleet.site.fleet}")
     fleet.look()
-    capacity.check(models, fleet.states, boards or fleet.site.boards)
+    among = [board for board in fleet.site.boards if boards is None or board in boards]
+    out = {b: (BoardState.LEFT_OUT, why) for b, why in capacity.left_out(models, fleet.states, among).items()}
     crcs: Names = {name: fleet.store.add(data) for name, data in models.items()}
-    desired = {board: crcs for board in fleet.site.boards if boards is None or board in boards}
+    desired = {board: crcs for board in among if board not in out}
     lost = [board for board in desired if len(fleet.had(board, crcs)) < len(crcs)]
     if lost:
         say(
@@ -230,7 +231,8 @@ def push(
         )
     if fleet.store.pushed != crcs:  # one that was broken off, and goes on, keeps what was there before it
         fleet.store.pushed, fleet.store.before = crcs, {}
-    return fleet.roll_out(desired, terms, say, remember=True)
+    outcome = fleet.roll_out(desired, terms, say, remember=True)
+    return replace(outcome, boards=outcome.boards | out)
 
 
 def rollback(fleet: Fleet, terms: Terms, say: Say) -> Outcome:

@@ -31,6 +31,7 @@ class State(enum.StrEnum):
     REJECTED = "rejected"  # the board refuses what it was told: it was not signed as the board expects
     TIMED_OUT = "timed out"
     CANCELED = "canceled"
+    LEFT_OUT = "left out"  # before it began: by its own report the board has no room for it
 
 
 _BAD = (State.FAILED, State.REJECTED, State.TIMED_OUT)

@@ -32,6 +32,7 @@ from mica_fleet.member import Member, firmware, install
 from mica_fleet.mqtt_link import await_entry
 from mica_fleet.open import open_fleet, targets_of
 from mica_fleet.push import Fleet, Outcome
+from mica_fleet.rollout import State as BoardState
 from mica_fleet.rollout import Terms
 from mica_fleet.site import Site, check_name, new_site, read_site
 from mica_fleet.store import Store
@@ -235,7 +236,10 @@ def _rolled_out(args: argparse.Namespace, fleet: Fleet, outcome: Outcome) -> int
         counts = Counter(row["state"] for row in rows)
         what = f"stopped: {outcome.reason}" if outcome.reason else "done"
         print(f"{what}; {', '.join(f'{n} {state}' for state, n in counts.items())}, in {outcome.seconds:.1f} s")
-    return 1 if outcome.reason else 0
+        for row in rows:
+            if row["state"] == BoardState.LEFT_OUT:
+                print(f"{row['board']} was left out: {row['reason']}")
+    return 1 if outcome.reason or BoardState.LEFT_OUT in (row["state"] for row in rows) else 0
 
 
 def _terms(args: argparse.Namespace) -> Terms:
