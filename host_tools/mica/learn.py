@@ -27,6 +27,7 @@ _heads.Refused = MicaError
 _Base: Any = _heads.Head
 Learnt = tuple[tuple[str, ...], tuple[bytearray, ...]]
 KINDS: tuple[str, ...] = _heads.KINDS
+MOST_LABELS: int = _heads.MOST_LABELS
 
 
 def digest(mica_file: bytes) -> bytes:
@@ -87,8 +88,8 @@ class Head(_Base):
                 sums[label] = found
             elif not any(found[:4]) and not any(found[8:]):
                 del sums[label]
-        if len(sums) > _heads.MOST_LABELS:
-            raise MicaError(f"{len(sums)} labels in all", todo=f"a head has at most {_heads.MOST_LABELS}")
+        if len(sums) > MOST_LABELS:
+            raise MicaError(f"{len(sums)} labels in all", todo=f"a head has at most {MOST_LABELS}")
         self._learnt = tuple(sums), tuple(sums.values())
         self._numbers[4] = -1
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 import zlib
 from collections.abc import Callable
@@ -22,7 +23,7 @@ from mica_fleet.mqtt_link import Listener, await_entry
 from mica_fleet.reports import Taught
 from mica_fleet.site import Site
 from mica_fleet.store import Store, Sums
-from mica_fleet.teach import add_up, counted
+from mica_fleet.teach import MOST_BYTES, add_up, counted
 
 WIDTH = 10
 MODEL = b"a model!"
@@ -99,14 +100,44 @@ def test_boards_that_lie_are_left_out_and_the_others_count() -> None:
 
 def test_a_sum_that_has_no_room() -> None:
     """Too many labels, and too many examples: the board that is one too many is left out, and nothing of it is added."""
-    many = said(taught(*((f"l{i}", i) for i in range(60))))
-    found = add_up(
-        MODEL, WIDTH, None, {"b1": many, "b2": said(taught(*((f"m{i}", i) for i in range(5))))}, lambda *_: None, 9
-    )
+    many = taught(*((f"l{i}", i) for i in range(60)))
+    found = add_up(MODEL, WIDTH, many, {"b2": said(taught(*((f"m{i}", i) for i in range(5))))}, lambda *_: None, 9)
     assert found.total is not None and len(found.total.labels) == 60 and "65 labels in all" in found.out["b2"]
+    found = add_up(
+        MODEL, WIDTH, many, {"b2": said(taught(*((f"m{i}", i) for i in range(5))))}, lambda *_: None, 9, ["l3"]
+    )
+    assert found.total is not None and len(found.total.labels) == 64 and not found.out, "what is forgotten has no room"
     full = said(exaggerated(0, 65535))
     found = add_up(MODEL, WIDTH, None, {"b1": full, "b2": said(taught(("a", 2)))}, lambda *_: None, 1 << 16)
     assert found.total is not None and found.total.counts == [65535] and "more than 65535 examples" in found.out["b2"]
+
+
+@pytest.mark.parametrize("width", [32, 128, 1000])
+@pytest.mark.parametrize("labels", [17, 22, 50, 62, 64])
+def test_no_board_takes_the_room_of_the_others(width: int, labels: int) -> None:
+    """A board of the first name makes labels up: it is left out by name if they are more than its share, or have no room."""
+
+    def head(*names: str) -> Head:
+        found = Head("prototype", width, model=MODEL)
+        for k, name in enumerate(names):
+            found.teach(np.random.default_rng(k).integers(-128, 128, width).astype(np.int8), name)
+        return found
+
+    honest = {"b2": head("a", "b"), "b3": head("b", "c")}
+    given = {"b1": said(head(*(f"x{i}" for i in range(labels))))} | {b: said(h) for b, h in honest.items()}
+    found = add_up(MODEL, width, None, given, lambda *_: None, 9)
+    assert found.total is not None and {"a", "b", "c"} <= set(found.total.labels) and set(honest) <= set(found.before)
+    assert len(found.total.state()) <= MOST_BYTES
+    fits = labels <= 64 // 3 and width < 1000
+    assert set(found.out) == (set() if fits else {"b1"}), found.out
+    share = f"{labels} labels that no other board has; its share is 21"
+    room = f"with its labels the sum has .* bytes; a fleet takes {MOST_BYTES:,}"
+    assert fits or re.search(share if labels > 21 else room, found.out["b1"])
+    # Labels that another board has too are no board's own, and a board that is alone has all the room.
+    both = said(head(*(f"x{i}" for i in range(labels))))
+    found = add_up(MODEL, 32, None, {"b1": both, "b2": both}, lambda *_: None, 9) if width == 32 else found
+    alone = add_up(MODEL, 32, None, {"b1": both, "b2": said(b"")}, lambda *_: None, 9) if width == 32 else found
+    assert width != 32 or (not found.out and not alone.out)
 
 
 def test_what_was_counted_counts_once(site: Site) -> None:
@@ -257,6 +288,8 @@ def test_two_boards_a_newcomer_a_liar_and_a_damaged_head(
     more = taught(("b", 5), start=head_at(where["b3"], data), model=model)
     for k in (0, 1):
         (where["b3"] / f"learnt.{k}").write_bytes(more.state())
+    assert main([*words, "--forget", "oven"]) == 1
+    assert "--forget oven: no board was taught it; taught: b, own" in capsys.readouterr().err
     assert main([*words, "--forget", "own"]) == 1
     out = capsys.readouterr().out
     assert "b4 left out: " in out and out.splitlines()[-1] == "3 of 5 boards have it"
