@@ -55,8 +55,11 @@ def _number():
 
 
 def client_id(settings: dict[str, Any]) -> str:
-    """A secret of this board and the broker, always the same: anyone who knows it can end the board's connection."""
-    secret = f"{settings['fleet']} {settings['name']} {settings.get('password')}"
+    """Return a secret of this board and the broker: anyone who knows it can end the board's connection.
+
+    It is always the same, but without a password another at each start.
+    """
+    secret = f"{settings.get('fleet')} {settings['name']} {settings.get('password') or _number()}"
     return "mica-" + hexlify(hashlib.sha256(secret.encode()).digest()[:8]).decode()
 
 

@@ -48,7 +48,7 @@ class House:
         if client is None:
             from mica_fleet.mqtt import Client
 
-            ident = "mica-" + self.name if self._own else mica_fleet.client_id(settings)
+            ident = mica_fleet.client_id(settings)
             user = settings.get("user") if self._own else self.name
             host, port = settings["host"], settings.get("port", 1883)
             client = Client(ident, host, port, user, settings.get("password"), self._keepalive)

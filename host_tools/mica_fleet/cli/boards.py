@@ -25,6 +25,7 @@ from mica.link.targets import open_board
 from mica.run import accuracy, evaluation
 from mica_fleet import broker, departure
 from mica_fleet import push as rollout
+from mica_fleet.cli.secret import asked_for, first_line
 from mica_fleet.coordinator import FleetRunner
 from mica_fleet.inventory import Inventory, examine
 from mica_fleet.journal import Journal
@@ -95,17 +96,18 @@ def join(args: argparse.Namespace) -> int:
         if one not in emulated and site.host in _LOOPBACK:
             todo = "make the fleet with --broker mqtt:// and this computer's address"
             raise MicaError(f"the broker is at {site.host}, where no other machine reaches it", todo=todo)
+    ports = {name: one for name, one in names.items() if one not in emulated}
+    wifi = [args.wifi, _wifi_password(args)] if args.wifi and ports else None
     site.join(names)
     store = Store(site)
     given = {name: store.add(data) for name, data in models.items()}
     for name in names:
         store.known[name] = dict(given)  # so that a push can be taken back
     store.save()
-    ports = {name: one for name, one in names.items() if one not in emulated}
     for name, port in ports.items():
         settings = site.board_settings(name)
-        if args.wifi:
-            settings["wifi"] = [args.wifi, args.wifi_password or ""]
+        if wifi:
+            settings["wifi"] = wifi
         with open_board(port) as board:
             install(board, settings, models)
         say(f"{name} has joined at {port}")
@@ -114,6 +116,16 @@ def join(args: argparse.Namespace) -> int:
     if args.json:
         text.emit_json({"boards": list(names)})
     return 0
+
+
+def _wifi_password(args: argparse.Namespace) -> str:
+    """Return the network's password, "" if it has none. Raises MicaError."""
+    if args.wifi_password_file:
+        return first_line(args.wifi_password_file)
+    if args.wifi_password is not None:
+        say("warning: other users see --wifi-password in the list of processes; take --wifi-password-file")
+        return str(args.wifi_password)
+    return asked_for(f"password of {args.wifi} (none: Enter)")
 
 
 def leave(args: argparse.Namespace) -> int:

@@ -55,8 +55,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--model", metavar="M.mica", action="append", default=[], help="a model for them; may be repeated"
     )
     join.add_argument("--name", metavar="NAME", help="what to call the board; of several, what their names begin with")
-    join.add_argument("--wifi", metavar="SSID", help="the network that a board at a port is to use")
-    join.add_argument("--wifi-password", metavar="TEXT", help="its password, which is written onto the board")
+    join.add_argument("--wifi", metavar="SSID", help="the network of boards at ports")
+    join.add_argument("--wifi-password-file", metavar="FILE", help="its password, written onto boards (default: ask)")
+    join.add_argument("--wifi-password", metavar="TEXT", help="the same, where other users see it")
     leave = action("leave", "take boards out of the fleet: the broker forgets them, and lets them in no more")
     leave.add_argument("--boards", metavar="NAMES", required=True, help="as b1,b2")
     ls = action("ls", "the boards of the fleet, and what they say of themselves")

@@ -15,6 +15,7 @@ from mica.cli.say import say
 from mica.errors import MicaError
 from mica.format import codec
 from mica_fleet import inference_api
+from mica_fleet.cli.secret import first_line
 from mica_fleet.dispatch import Settings
 from mica_fleet.home_assistant import Discovery
 from mica_fleet.jetstream import Gateway, parse_address
@@ -141,13 +142,7 @@ def _share(given: str) -> float:
 
 
 def _token(path: str) -> str:
-    try:
-        lines = Path(path).read_text(encoding="utf-8").splitlines()
-    except OSError as e:
-        raise MicaError(f"{path}: cannot be read: {e.strerror}") from None
-    except UnicodeDecodeError:
-        raise MicaError(f"{path}: it is no text") from None
-    token = lines[0].strip() if lines else ""
+    token = first_line(path)
     if len(token) < _LEAST_TOKEN or not token.isascii() or not token.isprintable() or " " in token:
         raise MicaError(
             f"{path}: its first line is no token", todo=f"{_LEAST_TOKEN} ASCII characters or more, no blanks"
