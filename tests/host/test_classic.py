@@ -170,3 +170,18 @@ def test_a_power_transformer_is_ranks() -> None:
     (real,) = session.run(None, {"x": x})
     assert np.ptp(real) > 9 and (real < 0).any()
     assert np.abs(np.clip(real, -128 * y.scale, 127 * y.scale) - found).max() <= y.scale * 0.51
+
+
+@pytest.mark.parametrize(
+    ("name", "kernels"),
+    (
+        ("kernel_pca", ["distances_s8", "machine_s8", "argmax_s8"]),
+        ("kernel_pca_polynomial", ["distances_s8", "machine_s8", "argmax_s8"]),
+        ("gauss_regressor", ["distances_s8", "machine_s8"]),
+        ("outliers", ["distances_s8", "nearest_s8", "nearest_s8", "mul_s8"]),
+    ),
+)
+def test_rows_of_training_data_are_one_table(name: str, kernels: list[str]) -> None:
+    """A kernel method of a hundred rows is a step or two, whatever its curve, and so is a local outlier factor."""
+    found = [s.kernel for s in compiled(name).model.steps]
+    assert found[: len(kernels)] == kernels

@@ -74,7 +74,7 @@ def nearest() -> Iterator[Case]:
             "target": rng.integers(0, results, n).astype(np.uint16),
             "value": rng.choice(np.array([-32768, 32767, 1, 0, 500]), n).astype(np.int16),
         }
-        for kind in (vectors.UNIFORM, vectors.BY_ROOT, vectors.BY_VALUE):
+        for kind in (vectors.UNIFORM, vectors.BY_ROOT, vectors.BY_VALUE, vectors.REACH):
             for act, mult, shift in (((-128, 127), 2**30 + 12345, 16), ((-9, 70), 2**31 - 1, 14)):
                 p = {"k": k, "kind": kind, "mult": mult, "shift": shift, "act_min": act[0], "act_max": act[1]}
                 q = Output((*dims[:-1], results), 0, -7)

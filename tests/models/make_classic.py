@@ -29,6 +29,7 @@ from skl2onnx import convert_sklearn
 from skl2onnx.common.data_types import FloatTensorType
 from sklearn import datasets
 from sklearn.compose import ColumnTransformer
+from sklearn.decomposition import KernelPCA
 from sklearn.ensemble import (
     AdaBoostClassifier,
     ExtraTreesClassifier,
@@ -39,10 +40,12 @@ from sklearn.ensemble import (
     RandomForestRegressor,
 )
 from sklearn.feature_selection import SelectKBest
+from sklearn.gaussian_process import GaussianProcessRegressor
+from sklearn.gaussian_process.kernels import Matern
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge, RidgeClassifier
 from sklearn.naive_bayes import GaussianNB, MultinomialNB
-from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
+from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor, LocalOutlierFactor
 from sklearn.pipeline import make_pipeline, make_union
 from sklearn.preprocessing import (
     KBinsDiscretizer,
@@ -134,6 +137,14 @@ CASES = (
     Case(
         "svm_probabilities", "breast_cancer", make_pipeline(StandardScaler(), SVC(probability=True, random_state=SEED))
     ),
+    Case("kernel_pca", "wine", make_pipeline(StandardScaler(), KernelPCA(4, kernel="rbf"), LogisticRegression())),
+    Case(
+        "kernel_pca_polynomial",
+        "wine",
+        make_pipeline(StandardScaler(), KernelPCA(4, kernel="poly", degree=2), LogisticRegression()),
+    ),
+    Case("gauss_regressor", "diabetes", GaussianProcessRegressor(1.0 * Matern(0.1), alpha=0.3, normalize_y=True)),
+    Case("outliers", "wine", make_pipeline(StandardScaler(), LocalOutlierFactor(10, novelty=True)), detector=True),
     Case("svm_regressor", "diabetes", make_pipeline(StandardScaler(), SVR(C=50))),
     Case("adaboost", "wine", AdaBoostClassifier(n_estimators=10, random_state=SEED)),
     Case("bins", "wine", make_pipeline(KBinsDiscretizer(5, encode="onehot-dense"), LogisticRegression())),

@@ -10,7 +10,7 @@ mica_status_t mica_load_nearest(mica_step_record_t *r, mica_step_t *s) {
         return r->err->status;
     }
     p->k = (uint16_t)mica_load_param(r, MICA_NEAREST_S8_PARAM_K, 1, UINT16_MAX);
-    p->kind = (uint8_t)mica_load_param(r, MICA_NEAREST_S8_PARAM_KIND, 0, MICA_NEAREST_BY_VALUE);
+    p->kind = (uint8_t)mica_load_param(r, MICA_NEAREST_S8_PARAM_KIND, 0, MICA_NEAREST_REACH);
     p->y_zero = (int8_t)r->y.zero_point;
     mica_load_requant(r, MICA_NEAREST_S8_PARAM_MULT, &p->mult, &p->shift);
     mica_load_act(r, MICA_NEAREST_S8_PARAM_ACT_MIN, &p->act_min, &p->act_max);

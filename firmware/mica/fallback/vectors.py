@@ -38,7 +38,7 @@ def distances_s8(step):
 def nearest_s8(step):
     """The mean of the values of the k least, weighted by how near they are."""
     n, results = rows(step)
-    k, kind = step.within("k", 1, min(n, 65535)), step.within("kind", 0, 2)
+    k, kind = step.within("k", 1, min(n, 65535)), step.within("kind", 0, 3)
     target, value = step.constant("target", n), step.constant("value", n)
     for t in target:
         step.want(t < results, "a target is none of the output's numbers")
@@ -59,17 +59,19 @@ def nearest_s8(step):
                     if d > last and (best is None or d < best):
                         best = d
                 last = best
-                far = root(best[0]) if kind == 1 else best[0]
+                far = root(best[0]) if kind & 1 else best[0]
+                v = value[best[1]]
                 if nearest is None:
                     nearest = far
-                if kind == 0:
+                if kind == 0 or kind == 3:
                     w = 1
+                    v = max(v, far) if kind else v
                 elif nearest == 0:
                     w = 1 if far == 0 else 0
                 else:
                     w = (nearest << 15) // far
                 weights += w
-                total[target[best[1]]] += w * value[best[1]]
+                total[target[best[1]]] += w * v
             for v in total:
                 y[at] = finish((512 * v + weights) // (2 * weights))
                 at += 1

@@ -8,7 +8,7 @@ A class's sum, and what divides it by the sum of all, become its share: only the
 distance multiply the terms by Reciprocal(Max(v, least)). (The exporter takes -v for v, of which all are the least.)
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -75,24 +75,28 @@ def _measured(g: _Graph, name: str) -> tuple[str, np.ndarray, int, bool] | None:
     while (n := g.makers.get(name)) is not None and n.op_type in (*_PLAIN, "Sqrt", "Transpose"):
         rooted |= n.op_type == "Sqrt"
         name = n.input[0]
-    if n is None or len(n.input) != 2:
-        return None
-    attributes = _attributes(n)
-    points = g.constant(n.input[1])
+    found = distances(n, g.constant) if n is not None and name == n.output[-1] else None
+    return (n.input[0], *found[:2], rooted or found[2]) if n is not None and found else None
+
+
+def distances(n: onnx.NodeProto, constant: Callable[[str], np.ndarray | None]) -> tuple[np.ndarray, int, bool] | None:
+    """Return (points [S, F], measure, whether a root is taken) of a node whose last output is distances to rows of a constant."""
+    points = constant(n.input[1]) if n.op_type in ("CDist", "Scan") and len(n.input) == 2 else None
     if points is None or points.ndim != 2 or points.dtype.kind != "f":
         return None
+    attributes = _attributes(n)
     if n.op_type == "CDist":
         kind = attributes.get("metric", b"sqeuclidean")
         measure = _CDIST.get(kind.decode() if isinstance(kind, bytes) else "")
-        return (n.input[0], points, measure[0], rooted or measure[1]) if measure else None
-    if n.op_type != "Scan" or attributes.get("num_scan_inputs") != 1 or name != n.output[1]:
+        return (points, *measure) if measure else None
+    if attributes.get("num_scan_inputs") != 1 or len(n.output) != 2:
         return None
     body = next(a.g for a in n.attribute if a.name == "body")
     kinds = tuple(sorted(node.op_type for node in body.node))
     difference = next((node for node in body.node if node.op_type == "Sub"), None)
     if kinds not in _BODIES or difference is None or set(difference.input) != {i.name for i in body.input}:
         return None
-    return n.input[0], points, _BODIES[kinds], rooted
+    return points, _BODIES[kinds], False
 
 
 def _weighted(g: _Graph, values: str, squares: bool, rooted: bool) -> tuple[str, int] | None:

@@ -13,6 +13,7 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
@@ -35,6 +36,9 @@ from mica.importer.state import ImportState
 from mica.ir import exact_round, whole
 from mica.ir.graph import Graph, Node, Value
 from mica.ir.ops import DEFINED_BY_ONNX, MICROSOFT_OPS, MOVES, NOT_SUPPORTED
+from mica.ir.vectors import machine
+from mica.kernels.vectors import SQUARES
+from mica.passes.leaf_values import given_scaled
 from mica.passes.supported import ONNX_OPS
 
 OLDEST_OPSET = 7
@@ -280,7 +284,9 @@ class _Importer:
         place = place_of(proto)
         operator = self.custom.operators.get(proto.op_type)
         try:
-            if operator is not None and proto.domain not in ("", "ai.onnx"):
+            if (found := neighbours.distances(proto, state.constant)) and self._is_row(proto.input[0]):
+                self._add_distances(proto, *found)
+            elif operator is not None and proto.domain not in ("", "ai.onnx"):
                 self._add_custom(proto, operator)
             elif proto.domain == "com.microsoft.nchwc":
                 raise ValueError("ONNX Runtime saved it for one kind of processor; pack the file that it was made of")
@@ -318,6 +324,39 @@ class _Importer:
         shape = operator.output_shape(attrs, shapes)
         g.values[proto.output[0]] = Value(proto.output[0], shape, "float32")
         g.nodes.append(Node("Custom", node_name(proto), list(proto.input), list(proto.output), defined))
+
+    def _is_row(self, x: str) -> bool:
+        shape = self.state.shape(x)
+        return len(shape) == 2 and shape[0] == 1 and self.state.constant(x) is None
+
+    def _add_distances(self, proto: onnx.NodeProto, points: np.ndarray, measure: int, rooted: bool) -> None:
+        """Distances to constant points: of a row that the model is given kept apart for `passes/distance_curves.py`, of others as layers."""
+        state, n = self.state, len(points)
+
+        def add(op: str, inputs: list[str], output: str = "", **attrs: Any) -> str:
+            self._add_node(
+                helper.make_node(op, inputs, [output or state.fresh(f"{proto.output[-1]}.{op}")], proto.name, **attrs)
+            )
+            return output or state.graph.nodes[-1].outputs[0]
+
+        def constant(what: str, value: np.ndarray) -> str:
+            return state.add_exact(state.fresh(f"{proto.output[-1]}.{what}"), value)
+
+        x = proto.input[0]
+        if given_scaled(state.graph, x):
+            vectors = machine(points, measure, (), np.zeros(0), np.zeros(0))
+            y = state.fresh(f"{proto.output[-1]}.row")
+            state.add_rows(neighbours.OP, helper.make_node("", [x], [y], proto.name), y, n, {"vectors": vectors})
+        else:
+            less = add("Sub", [x, constant("points", points.astype(np.float32))])
+            terms = add("Mul", [less, less]) if measure == SQUARES else add("Abs", [less])
+            axes = constant("axes", np.array([1]))
+            y = add("ReduceSum", [terms], axes=[1]) if state.opset < 13 else add("ReduceSum", [terms, axes])
+        y = add("Sqrt", [y]) if rooted else y
+        shape = [n, 1] if proto.op_type == "Scan" else [1, n]
+        add("Reshape", [y, constant("shape", np.array(shape))], proto.output[-1])
+        if proto.op_type == "Scan" and proto.output[0]:
+            add("Identity", [x], proto.output[0])
 
     def _add_neighbours(self, name: str, f: neighbours.Found) -> None:
         if f.vectors is None:  # another name of what is there already

@@ -1,9 +1,11 @@
 """Models that hold a row of features against vectors of their training data: nearest neighbours, machines of support vectors."""
 
 from dataclasses import dataclass, replace
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
+
+Program = tuple[tuple[Any, ...], ...]
 
 
 @dataclass(frozen=True, eq=False, repr=False)  # equal to itself alone
@@ -28,7 +30,10 @@ class Vectors:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Neighbours(Vectors):
-    """The weighted mean of what the k nearest points say: value float64 [S], to number target int64 [S] of `numbers`."""
+    """The weighted mean of what the k nearest points say: value float64 [S], to number target int64 [S] of `numbers`.
+
+    By weights of REACH a point says its distance, or its value where that is larger.
+    """
 
     weights: int  # of kernels/vectors.py
     k: int
@@ -43,18 +48,29 @@ class Neighbours(Vectors):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Machine(Vectors):
-    """bias [N] + the sum over points of factors [S, N] times function(slope * distance + origin): exp, tanh, power."""
+    """bias [N] + the sum over points of factors [S, N] times a curve of the distance: `program`, of reference/unary.composed."""
 
-    function: str
-    slope: float
-    origin: float
-    degree: int
+    program: Program
     factors: np.ndarray
     bias: np.ndarray
 
     @property
     def results(self) -> int:
         return len(self.bias)
+
+
+def machine(points: np.ndarray, measure: int, program: Program, factors: np.ndarray, bias: np.ndarray) -> Machine:
+    """Return a machine whose input is a row as it is."""
+    n = points.shape[1]
+    tables = (np.asarray(a, np.float64) for a in (points, factors, bias))
+    points, factors, bias = tables
+    still = {"factor": np.ones(n), "shift": np.zeros(n), "missing": np.full(n, np.nan)}
+    return Machine(points, measure, **still, program=program, factors=factors, bias=bias)
+
+
+def unary(function: str, at: int, *arguments: float) -> tuple[Any, ...]:
+    """Return an instruction of a program: a function of its value number `at`, of which 0 is the distance."""
+    return "Unary", {"function": function, "arguments": arguments}, (f"v{at}",)
 
 
 V = TypeVar("V", bound=Vectors)

@@ -12,7 +12,7 @@ from mica.kernels.integers import Output, clamp, int32, requantise, root
 from mica.kernels.rules import INT32_LIMIT, act, requant, require
 
 SUM, SQUARES, PRODUCTS = 0, 1, 2  # kinds of distances_s8
-UNIFORM, BY_ROOT, BY_VALUE = 0, 1, 2  # kinds of nearest_s8
+UNIFORM, BY_ROOT, BY_VALUE, REACH = 0, 1, 2, 3  # kinds of nearest_s8
 MOST_NEIGHBOURS = 0xFFFF
 WEIGHT_BITS = 15  # of a neighbour's weight: that of the nearest is 2**15
 PARTS = 256  # straight pieces of the table of machine_s8
@@ -91,7 +91,7 @@ def _nearest_rules(x: Tensors, y: Tensor, p: Params) -> Shapes:
     requant(p)
     _rows(x[0], y)
     s = x[0].dims[-1]
-    require(0 <= p["kind"] <= BY_VALUE, f"kind is {p['kind']}; expected 0 to {BY_VALUE}")
+    require(0 <= p["kind"] <= REACH, f"kind is {p['kind']}; expected 0 to {REACH}")
     require(1 <= p["k"] <= min(s, MOST_NEIGHBOURS), f"k is {p['k']}; expected 1 to {min(s, MOST_NEIGHBOURS)}")
     return {"target": (s,), "value": (s,)}
 
@@ -124,20 +124,23 @@ def _nearest_counts(step: Step, xs: Tensors, y: Tensor, scratch: int) -> Cost:
 )
 def nearest_s8(xs: Sequence[Array], blobs: Blobs, p: Params, q: Output) -> Array:
     """The k nearest of constant vectors by their distances. x int32 [...,S], below 0 as 0; y [...,N]. Of each row the k
-    least, of equal ones the first; d[j], d[0] the least. Weights w[j]: 1 (kind 0); with r[j] = d[j], or its root to the
-    nearest integer (kind 1): floor(2**15 * r[0] / r[j]), or where r[0] = 0 1 for each r[j] = 0, else 0 (kinds 1, 2).
-    y[...,n] = clamp(zy + requant(floor((2**9 * t[n] + w) / (2 * w)))), t[n] the sum of w[j] * value of those whose
-    target is n, w the sum of all w[j]. target < N, 1 <= k <= S, k < 2**16. Needs scratch."""
+    least, of equal ones the first; d[j], d[0] the least. Weights w[j]: 1 (kinds 0, 3); with r[j] = d[j], or its root to
+    the nearest integer (kinds 1, 3): floor(2**15 * r[0] / r[j]), or where r[0] = 0 1 for each r[j] = 0, else 0 (kinds
+    1, 2). y[...,n] = clamp(zy + requant(floor((2**9 * t[n] + w) / (2 * w)))), t[n] the sum of w[j] * value (kind 3:
+    max(r[j], value)) of those whose target is n, w the sum of all w[j]. target < N, 1 <= k <= S, k < 2**16. Needs
+    scratch."""
     rows = np.maximum(xs[0].reshape(-1, xs[0].shape[-1]).astype(np.int64), 0)
     y = np.zeros((len(rows), q.dims[-1]), np.int64)
     for row, out in zip(rows, y, strict=True):
         at = np.argsort(row, kind="stable")[: p["k"]]
-        far = root(row[at]) if p["kind"] == BY_ROOT else row[at]
-        weight = np.ones(len(at), np.int64)
-        if p["kind"] != UNIFORM:
+        far = root(row[at]) if p["kind"] in (BY_ROOT, REACH) else row[at]
+        weight, value = np.ones(len(at), np.int64), blobs["value"][at].astype(np.int64)
+        if p["kind"] == REACH:
+            value = np.maximum(value, far)
+        elif p["kind"] != UNIFORM:
             weight = (far == 0) * 1 if far[0] == 0 else (far[0] << WEIGHT_BITS) // far
         total = np.zeros(len(out), np.int64)
-        np.add.at(total, blobs["target"][at], weight * blobs["value"][at].astype(np.int64))
+        np.add.at(total, blobs["target"][at], weight * value)
         whole = int(weight.sum())
         out[:] = ((total << 9) + whole) // (2 * whole)
     return clamp(q.y_zero + requantise(y, p["mult"], p["shift"]), p).reshape(q.dims)

@@ -42,6 +42,21 @@ def run(g: Graph) -> Graph:
     return g
 
 
+def in_front(g: Graph, x: str) -> tuple[str, tuple[np.ndarray, np.ndarray] | None, np.ndarray | None]:
+    """Return (the value in front of scalers and imputers of x, (scale, shift) [F] of a scaler, values [F] for missing features)."""
+    producers, shape = g.producers(), g.value(x).shape
+    maker, affine, values = producers.get(x), None, None
+    if maker is not None and maker.op == "Affine" and maker.attrs["axis"] in (None, len(shape) - 1):
+        scale, shift = (
+            np.broadcast_to(maker.attrs[name], shape[-1:]).astype(np.float64) for name in ("scale", "shift")
+        )
+        affine, x = (scale, shift), maker.inputs[0]
+        maker = producers.get(x)
+    if maker is not None and maker.op == "Imputer":
+        values, x = np.broadcast_to(np.asarray(maker.attrs["values"], np.float64), shape[-1:]), maker.inputs[0]
+    return x, affine, values
+
+
 def _is_row(g: Graph, name: str) -> bool:
     """True if a value is an input of the model that is one row of features and may be float32."""
     v = g.value(name)

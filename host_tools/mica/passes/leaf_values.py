@@ -59,6 +59,24 @@ def given(g: Graph, producers: Mapping[str, Node], name: str) -> tuple[str, np.n
     return (name, places) if row else None
 
 
+def given_scaled(g: Graph, x: str) -> bool:
+    """Return True if a value is an input of the model, or one that constants scale, shift, pick from or impute."""
+    producers = g.producers()
+    while (node := producers.get(x)) is not None and node.op in ("Add", "Div", "Gather", "Imputer", "Mul", "Sub"):
+        open_inputs = [i for i in node.inputs if not g.is_const(i)]
+        if len(open_inputs) != 1 or (node.op in ("Div", "Gather") and open_inputs[0] != node.inputs[0]):
+            return False
+        if node.op == "Gather" and not _each_once(g.data(node.inputs[1]), node.attrs.get("axis", 0)):
+            return False
+        x = open_inputs[0]
+    return g.is_given(x) and g.value(x).dtype == "float32"
+
+
+def _each_once(places: np.ndarray | None, axis: int) -> bool:
+    """True if a Gather picks features of a row, none of them twice: `passes/picked_features.py`."""
+    return places is not None and places.ndim == 1 and axis in (-1, 1) and len(np.unique(places)) == len(places)
+
+
 Arrays = Sequence[np.ndarray | None]
 
 

@@ -12,6 +12,7 @@ from mica.passes import (
     dead_channels,
     dead_code,
     dense,
+    distance_curves,
     drop_identity,
     einsum,
     features,
@@ -59,7 +60,8 @@ Pass = Callable[[Graph], Graph]
 
 # While operators still have their ONNX names and meaning.
 ONNX_PASSES: tuple[tuple[str, Pass], ...] = (
-    ("integer_functions", integer_functions.run),  # first: integers still have their types
+    ("distance_curves", distance_curves.run),  # before integer_functions: places of a TopK still are places
+    ("integer_functions", integer_functions.run),  # before all else: integers still have their types
     ("quantised_values", quantised_values.run),  # behind it, all activations are real numbers
     ("leaf_functions", leaf_functions.run),  # before index_inputs, to which its integers are row numbers
     ("einsum", einsum.run),  # before dense, as the next: they write matrix products

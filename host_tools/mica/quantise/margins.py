@@ -13,7 +13,7 @@ between. Gates inside of a network keep the range that was seen.
 
 import math
 from collections import ChainMap
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, MutableMapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,10 +21,12 @@ import numpy as np
 
 from mica.ir.graph import Graph, Node
 from mica.ir.ops import CORE_BY_NAME
+from mica.ir.vectors import Machine
+from mica.kernels.vectors import REACH, SQUARES
 from mica.quantise.calibrate import Runs, Samples
 from mica.quantise.groups import WIDENS, width
 from mica.quantise.histogram import Range
-from mica.reference import unary
+from mica.reference import unary, vectors
 
 SURE = 5.0  # logits between a class and another, where neither can go beyond the range: 0.0067 of its probability
 CONFIDENT = 0.02  # of a sigmoid's range that may be left between a confident answer and its limit
@@ -63,10 +65,36 @@ def widened(g: Graph, ranges: Mapping[str, Range]) -> Mapping[str, Range]:
         if node.op in KEEP and node.outputs[0] in scores and node.outputs[0] in result:
             result[node.outputs[0]] = _both(result[node.outputs[0]], Range(0.0, 1.0))
     for node in g.nodes:
-        if node.op == "Machine" and _labelled(g, node.outputs[0]) and node.attrs["vectors"].function == "exp":
+        if node.op == "Machine" and _labelled(g, node.outputs[0]) and _ends_far(node.attrs["vectors"]):
             far = node.attrs["vectors"].bias  # the score of what resembles no support vector
             result[node.outputs[0]] = _both(result[node.outputs[0]], Range(float(far.min()), float(far.max())))
+        elif node.op == "Neighbours" and node.attrs["vectors"].weights == REACH and node.outputs[0] in result:
+            _reach(g, node.outputs[0], result)
     return result
+
+
+def _reach(g: Graph, far: str, result: MutableMapping[str, Range]) -> None:
+    """Widens a distance, and what follows from it, to twice what calibration saw, as samples of a detector hold no outliers."""
+    known = {far: Range(result[far].low, 2 * result[far].high)}
+    for node in g.nodes:
+        seen = next((known[i] for i in node.inputs if i in known), None)
+        y = node.outputs[0]
+        if seen is None or y not in result:
+            continue
+        if node.op == "Unary":
+            values = unary.apply(node.attrs["function"], np.linspace(seen.low, seen.high, 257), node.attrs["arguments"])
+            known[y] = Range(float(values.min()), float(values.max()))
+        elif node.op == "Mul":
+            known[y] = Range(result[y].low, 2 * result[y].high)
+        elif _moves(node):
+            known[y] = seen
+    for name, seen in known.items():
+        result[name] = _both(result[name], seen)
+
+
+def _ends_far(m: Machine) -> bool:
+    """Return True if points that are far away add nothing to a machine's score."""
+    return m.measure == SQUARES and float(vectors.curve(m, np.array(1e30))) == 0
 
 
 def _labelled(g: Graph, score: str) -> bool:

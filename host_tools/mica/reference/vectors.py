@@ -4,7 +4,7 @@ import numpy as np
 
 from mica.ir.vectors import Machine, Neighbours, Vectors
 from mica.kernels import vectors
-from mica.reference import functions
+from mica.reference import unary
 
 TOO_NEAR = 1e-6  # distances below it weigh what it weighs
 
@@ -18,30 +18,23 @@ def distances(v: Vectors, x: np.ndarray) -> np.ndarray:
     return np.asarray((d * d if v.measure == vectors.SQUARES else np.abs(d)).sum(axis=1))
 
 
-def function(m: Machine, t: np.ndarray) -> np.ndarray:
-    """Result of a machine's kernel for slope * distance + origin."""
-    if m.function == "exp":
-        return functions.exp(t)
-    if m.function == "tanh":
-        return functions.tanh(t)
-    y = np.ones_like(t)
-    for _ in range(m.degree):
-        y = y * t
-    return y
+def curve(m: Machine, d: np.ndarray) -> np.ndarray:
+    """Return a machine's curve at distances d."""
+    return unary.composed(np.asarray(d, np.float64), m.program)
 
 
 def _neighbours(v: Neighbours, x: np.ndarray) -> np.ndarray:
     d = distances(v, x)
     at = np.argsort(d, kind="stable")[: v.k]
-    far = np.sqrt(d[at]) if v.weights == vectors.BY_ROOT else d[at]
-    w = np.ones(len(at)) if v.weights == vectors.UNIFORM else 1 / np.maximum(far, TOO_NEAR)
+    far = np.sqrt(d[at]) if v.weights in (vectors.BY_ROOT, vectors.REACH) else d[at]
+    w = 1 / np.maximum(far, TOO_NEAR) if v.weights in (vectors.BY_ROOT, vectors.BY_VALUE) else np.ones(len(at))
     y = np.zeros(v.results)
-    np.add.at(y, v.target[at], w * v.value[at])
+    np.add.at(y, v.target[at], w * (np.maximum(far, v.value[at]) if v.weights == vectors.REACH else v.value[at]))
     return np.asarray(y / w.sum())
 
 
 def _machine(m: Machine, x: np.ndarray) -> np.ndarray:
-    values = function(m, m.slope * distances(m, x) + m.origin)
+    values = curve(m, distances(m, x))
     return np.asarray(m.bias + (m.factors * values[:, None]).sum(axis=0))
 
 

@@ -105,6 +105,7 @@ typedef struct {
 #define MICA_NEAREST_UNIFORM 0
 #define MICA_NEAREST_BY_ROOT 1
 #define MICA_NEAREST_BY_VALUE 2
+#define MICA_NEAREST_REACH 3
 typedef struct {
     uint8_t kind;
     int8_t shift;

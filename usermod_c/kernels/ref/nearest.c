@@ -55,7 +55,7 @@ static bool next(const int32_t *x, uint32_t n, int32_t *far, uint32_t *at) {
 }
 
 static uint32_t weight(uint8_t kind, int32_t far, uint32_t *first) {
-    if (kind == MICA_NEAREST_UNIFORM) {
+    if (kind == MICA_NEAREST_UNIFORM || kind == MICA_NEAREST_REACH) {
         return 1;
     }
     const uint32_t r = kind == MICA_NEAREST_BY_ROOT ? mica_root((uint32_t)far) : (uint32_t)far;
@@ -88,9 +88,14 @@ void mica_nearest_s8_ref(const mica_nearest_s8_t *p, MICA_KERNEL_ARGS) {
         int64_t weights = 0;
         for (uint32_t j = 0; j < p->k && next(x, p->in_n, &far, &at); ++j) {
             const uint32_t w = weight(p->kind, far, &first), target = p->target[at];
+            int32_t value = p->value[at];
+            if (p->kind == MICA_NEAREST_REACH) {
+                const int32_t reach = (int32_t)mica_root((uint32_t)far);
+                value = reach > value ? reach : value;
+            }
             weights += w;
             if (target < p->out_n) {  // in a file that changed since it was checked it may not be
-                sum[target] += (int64_t)w * p->value[at];
+                sum[target] += (int64_t)w * value;
             }
         }
         for (uint32_t n = 0; n < p->out_n; ++n) {

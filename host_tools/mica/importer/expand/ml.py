@@ -20,18 +20,24 @@ y = Imputer(x)                            =>   y = Imputer(x), which a pass puts
 A LabelEncoder of other numbers stays, for a pass that puts it into trees.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from mica.importer import trees
-from mica.ir.vectors import Machine
+from mica.ir.vectors import machine, unary
 from mica.kernels.vectors import PRODUCTS, SQUARES
+from mica.passes.leaf_values import given_scaled
 
 DOMAIN = "ai.onnx.ml"
+# Kernels of support vector machines that a table holds: the curve of slope * distance + origin, and its arguments.
+CURVES: Mapping[str, tuple[str, Callable[[float], tuple[float, ...]]]] = {
+    "RBF": ("exp", lambda degree: ()),
+    "POLY": ("power", lambda degree: (degree,)),
+    "SIGMOID": ("tanh", lambda degree: ()),
+}
 SURE = 7.0  # logits of a pair's probability: 0.999; in more, int8 would have coarser steps for all
-FUNCTIONS = {"RBF": "exp", "POLY": "power", "SIGMOID": "tanh"}  # kernels that have a form of their own, ir/vectors.py
 
 
 def _scaler(n: Any) -> None:
@@ -194,15 +200,11 @@ def _scores(n: Any, vectors: np.ndarray, weights: np.ndarray, bias: np.ndarray) 
     kind = _text(n.attrs.get("kernel_type", "LINEAR"))
     gamma, zero, degree = (*(float(v) for v in n.attrs.get("kernel_params", ())), 0.0, 0.0, 0.0)[:3]
     whole = kind != "POLY" or (degree == int(degree) and 1 <= degree <= 16)
-    if kind in FUNCTIONS and n.state.is_input(n.i[0]) and whole and gamma:
-        size = vectors.shape[1]
-        far = kind == "RBF"
-        machine = Machine(
-            vectors.astype(np.float64), SQUARES if far else PRODUCTS, np.ones(size), np.zeros(size), np.full(size, np.nan),
-            function=FUNCTIONS[kind], slope=-gamma if far else gamma, origin=0.0 if far else zero, degree=int(degree),
-            factors=weights.T.astype(np.float64), bias=bias.astype(np.float64),
-        )  # fmt: skip
-        out: str = n.machine(machine)
+    if kind in CURVES and given_scaled(n.state.graph, n.i[0]) and whole and gamma:
+        measure, slope, origin = (SQUARES, -gamma, 0.0) if kind == "RBF" else (PRODUCTS, gamma, zero)
+        function, arguments = CURVES[kind]
+        program = unary("affine", 0, slope, origin), unary(function, 1, *arguments(degree))
+        out: str = n.machine(machine(vectors, measure, program, weights.T, bias))
         return out
     if kind == "LINEAR":  # one product in the place of two
         normals = np.stack([np.sum(w[:, None] * vectors, axis=0) for w in weights.astype(np.float64)])

@@ -17,6 +17,7 @@ from mica.ir.forest import Forest
 from mica.ir.graph import Graph, Node
 from mica.kernels.tabular import FOREST_COLUMNS, MOST_COLUMNS, MOST_RANKS
 from mica.passes.builder import Builder
+from mica.passes.features import in_front
 
 
 def _tree_ensemble(g: Graph, node: Node, b: Builder) -> None:
@@ -25,23 +26,13 @@ def _tree_ensemble(g: Graph, node: Node, b: Builder) -> None:
     n = b.shape(x)[-1]
     if forest.columns > n:
         raise ValueError(f"it asks for feature {forest.columns - 1}; its input has {n}")
-    producers = g.producers()
-    maker = producers.get(x)
-    if (
-        maker is not None
-        and maker.op == "Affine"
-        and len(b.shape(x)) == 2
-        and _leads_to_input(g, maker.inputs[0], producers)
-    ):
-        moved = _in_units_of(forest, maker, n)
-        if moved is not None:
-            forest, x = moved, maker.inputs[0]
-            maker = producers.get(x)
-    learnt = forest.learnt
-    if maker is not None and maker.op == "Imputer" and maker.inputs[0] in g.inputs:
-        values = np.broadcast_to(maker.attrs["values"], (n,))
-        at = np.where(forest.column >= 0, forest.column, 0)
-        forest, x, learnt = replace(forest, missing=values[at] <= forest.threshold), maker.inputs[0], True
+    given, affine, values = in_front(g, x)
+    learnt, moved = forest.learnt, forest if affine is None else _in_units_of(forest, *affine)
+    if given in g.inputs and moved is not None:
+        forest, x = moved, given
+        if values is not None:
+            at = np.where(forest.column >= 0, forest.column, 0)
+            forest, learnt = replace(forest, missing=values[at] <= forest.threshold), True
     zero_point = _zero_point(g, x, forest) if x in g.inputs and not learnt else None
     if zero_point is not None:
         x = b.emit("Unary", [x], b.shape(x), {"function": "quantise", "arguments": (1.0, zero_point)})
@@ -52,14 +43,9 @@ def _tree_ensemble(g: Graph, node: Node, b: Builder) -> None:
     b.emit_to(out, "Trees", [x], {"forest": forest})
 
 
-def _leads_to_input(g: Graph, x: str, producers: dict[str, Node]) -> bool:
-    return x in g.inputs or (x in producers and producers[x].op == "Imputer" and producers[x].inputs[0] in g.inputs)
-
-
-def _in_units_of(f: Forest, affine: Node, n: int) -> Forest | None:
-    """The forest for x where it was one for scale * x + shift; None where a scale is not positive."""
-    scale, shift = (np.broadcast_to(affine.attrs[name], (n,)) for name in ("scale", "shift"))
-    if affine.attrs["axis"] not in (None, 1) or not (scale > 0).all():
+def _in_units_of(f: Forest, scale: np.ndarray, shift: np.ndarray) -> Forest | None:
+    """Return the forest for x where it was one for scale * x + shift; None where a scale is not positive."""
+    if not (scale > 0).all():
         return None
     inner = f.column >= 0
     at = np.where(inner, f.column, 0)

@@ -5,11 +5,10 @@ y = VectorEnsemble(Affine(x)), x an input           =>   likewise, on a grid in 
 y = VectorEnsemble(Imputer(x)), x an input          =>   likewise: a NaN counts as the value for it
 """
 
-import numpy as np
-
 from mica.ir.graph import Graph, Node
 from mica.ir.vectors import Neighbours, Vectors, imputed, scaled
 from mica.passes.builder import Builder
+from mica.passes.features import in_front
 
 
 def _ensemble(g: Graph, node: Node, b: Builder) -> None:
@@ -19,21 +18,18 @@ def _ensemble(g: Graph, node: Node, b: Builder) -> None:
     n = v.points.shape[1]
     if shape[-1] != n:
         raise ValueError(f"its vectors have {n} features; its input has {shape[-1]}")
-    producers = g.producers()
-    maker = producers.get(x)
-    if maker is not None and maker.op == "Affine" and maker.attrs["axis"] in (None, len(shape) - 1):
-        scale, shift = (np.broadcast_to(maker.attrs[name], (n,)).astype(np.float64) for name in ("scale", "shift"))
-        v, x = scaled(v, scale, shift), maker.inputs[0]
-        maker = producers.get(x)
-    if maker is not None and maker.op == "Imputer":
-        values = np.broadcast_to(np.asarray(maker.attrs["values"], np.float64), (n,))
-        v, x = imputed(v, values), maker.inputs[0]
+    x, affine, values = in_front(g, x)
+    v = v if affine is None else scaled(v, *affine)
+    v = v if values is None else imputed(v, values)
     if g.features:
         raise ValueError(
             "neighbours compare real numbers, and a front end gives int8; take a forest or a network behind it"
         )
     if not g.is_given(x) or g.value(x).quant is not None:
-        raise ValueError("it does not read an input of the model; only scalers and imputers may stand in front of it")
+        raise ValueError(
+            "it does not read an input of the model; only scalers and imputers may stand in front of it. Leave out what else does "
+            "(a PCA), or take a forest behind it"
+        )
     op = "Neighbours" if isinstance(v, Neighbours) else "Machine"
     b.emit_to(node.outputs[0], op, [x], {"vectors": v})
 
