@@ -46,8 +46,11 @@ MODEL = autoencoder()
 
 @pytest.fixture(scope="module")
 def pico() -> Iterator[Link]:
-    with open_board("RPI_PICO@emu", rom_files={"ad.mica": MODEL}) as board:
-        yield board
+    """What is bounded is the core's work: its memory is ideal."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("MICA_MEMORY", "ideal")
+        with open_board("RPI_PICO@emu", rom_files={"ad.mica": MODEL}) as board:
+            yield board
 
 
 SCRIPT = f"""

@@ -152,7 +152,7 @@ print(unpack('>H', get(0x72, 2))[0], get(0x3A)[0] & 0x10, get(0x3A)[0] & 0x10)
     assert known == "b'h' True"
     numbers, took = ast.literal_eval(f"({row.replace(') ', '), ')})")
     assert (*numbers[:3], *numbers[4:]) == tuple(moves[10])
-    assert 17 * 22 < took < 17 * 22 + 200  # of 9 bits of 2.5 us each
+    assert 17 * 22 < took < 17 * 22 + 500  # of 9 bits of 2.5 us each; its Python waits for flash
     count, rest = fifo.split(" ", 1)
     first, left = ast.literal_eval(rest.replace("] ", "], "))
     assert count == "120" and left == b"\0\0"
@@ -212,7 +212,7 @@ print(sensor.read(x, 0, 60), sensor.read(x, 0, 60))
     assert missing == "no motion sensor answers: is it connected, at these pins?"
     n, rest = rows.split(" ", 1)
     first, second = ast.literal_eval(rest.replace("] [", "], ["))
-    assert int(n) in (24, 25) and first == [256 * (1 + i) for i in range(int(n))]
+    assert int(n) in (24, 25, 26) and first == [256 * (1 + i) for i in range(int(n))]
     assert second == moves[2].tolist()
     assert 15 * 8 < int(took) < 15 * 8 + 200
     assert full == "-1 0"

@@ -136,6 +136,30 @@ function machine(translating) {
 
 const reference = machine(false);
 const ours = machine(true);
+
+// Overflow of sums and differences with a carry, by the manual.
+function checkCarries() {
+  const edges = [0, 1, 0x7ffffffe, 0x7fffffff, 0x80000000, 0x80000001, 0xfffffffe, 0xffffffff];
+  const signed = (x) => BigInt.asIntN(32, BigInt(x));
+  for (const op of [0x4148, 0x4188]) { // adcs, sbcs of r0 and r1
+    for (const a of edges) for (const b of edges) for (const carry of [0, 1]) {
+      // adds r2, r6, r3 makes the carry; mov r0, r4; op; movs r7, #0; bvc over movs r7, #1; subs r5, #1; bne to the beginning
+      const code = [0x18f2, 0x4620, op, 0x2700, 0xd700, 0x2701, 0x3d01, 0xd1f7, 0xbe00];
+      const sum = signed(a) + signed(op === 0x4148 ? b : ~b) + BigInt(carry);
+      const expected = [Number(BigInt.asUintN(32, sum)), Number(sum !== signed(sum))];
+      const registers = new Uint32Array(16);
+      registers.set([0, b, 0, carry, a, LOOPS, 0xffffffff]);
+      for (const [who, { run }] of Object.entries({ reference, ours })) {
+        const found = run(code, registers, new Uint8Array(4)).registers;
+        if (found[0] !== expected[0] || found[7] !== expected[1]) {
+          console.log(`${who}: ${op.toString(16)} of ${a}, ${b}, ${carry}: ${found[0]} ${found[7]}, expected ${expected}`);
+          process.exit(1);
+        }
+      }
+    }
+  }
+}
+checkCarries();
 let blocks = 0;
 for (let n = 0; n < Number(programs); n++) {
   const code = makeProgram();

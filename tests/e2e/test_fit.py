@@ -62,8 +62,11 @@ def convolution(folder: Path, n_in: int, size: int, n_out: int, stride: int = 1)
 @pytest.mark.parametrize(
     ("target", "name"), [*((PICO, name) for name in MODELS), ("RPI_PICO2@emu", "digits"), ("RPI_PICO2@emu", "kws")]
 )
-def test_predicts_the_virtual_pico(target: str, name: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_predicts_the_virtual_pico(
+    target: str, name: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Cycles are within 25 % of `mica bench`, each layer within half, and the heap within 6 kB."""
+    monkeypatch.setenv("MICA_MEMORY", "ideal")
     board = load_board(target.removesuffix("@emu"))
     compiled = compile_file(network(name), None, {"N": 1}, plain=True, scratch_limit=board.scratch)
     told = predict(compiled.model, compiled.data, board, Table.read())

@@ -40,4 +40,4 @@ def test_hits_of_the_virtual_pico(tmp_path: Path) -> None:
     threshold, mean, used = end.split()
     print(f"{float(used):.1%} of the time")
     assert found == expected and found and (float(threshold), int(mean)) == (0.900001, 5)
-    assert float(used) < 0.25
+    assert float(used) < 0.35  # of which flash a quarter

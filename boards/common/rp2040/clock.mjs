@@ -31,6 +31,7 @@ export class CycleClock {
     this.baseNanos = 0;
     this.deadline = Infinity; // in cycles: the next alarm
     this.onDeadline = () => {};
+    this.skipped = 0; // cycles that went by while core 0 executed nothing
   }
 
   get nanos() {
@@ -102,6 +103,7 @@ export class CycleClock {
 
   // Let time pass without instructions.
   skip(nanos) {
+    this.skipped += nanos / this.nanosPerCycle;
     this.rebase(this.nanos + nanos);
     this.ring();
   }

@@ -3,6 +3,7 @@
 import fs from 'node:fs';
 import { BasePeripheral, RP2040 } from 'rp2040js';
 import { CycleClock } from './clock.mjs';
+import { Flash } from './flash.mjs';
 import { PioClock } from './pio.mjs';
 import { Processor } from './processor.mjs';
 import { SecondCore } from './second_core.mjs';
@@ -18,7 +19,8 @@ const TRAP_NO_FIRMWARE = 0xe3;
 const TRAP_MISSING = 0xe4;
 const TRAP_FAULT = 0xe5;
 
-// What the board itself can read, where a real Pico has nothing: the cycles that core 0 has executed since power-on, and core 1.
+// What the board itself can read, where a real Pico has nothing: the cycles that core 0 has executed since power-on, and core 1; from 40 on
+// those of them in which each waited for flash.
 // Reading a low word keeps the high one, so the two belong together; a word of "mica" tells that it is there.
 const COUNTER_PAGE = 0x4ff00; // rp2040js's key of addresses 0x4ff00000 to 0x4ff03fff
 const COUNTER_MAGIC = 0x6163696d;
@@ -46,6 +48,13 @@ class CycleCounter extends BasePeripheral {
         return this.high;
       case 12:
         return this.low(this.machine.second.cycles);
+      case 40:
+        return this.low(this.machine.processor.state.waits);
+      case 44:
+      case 52:
+        return this.high;
+      case 48:
+        return this.low(this.machine.second.processor?.state.waits ?? 0);
       default:
         return 0;
     }
@@ -66,8 +75,9 @@ const WATCHDOG = 0x40058; // its page
 const hex = (n) => `0x${(n >>> 0).toString(16).padStart(8, '0')}`;
 
 export class Machine {
-  // `flash` is the name of a file of FLASH_BYTES bytes; `sensors` are connected to each new chip.
-  constructor(bootrom, flash, sensors = null) {
+  // `flash` is the name of a file of FLASH_BYTES bytes; `sensors` are connected to each new chip. `idealMemory`: nothing waits for flash.
+  constructor(bootrom, flash, sensors = null, idealMemory = false) {
+    this.idealMemory = idealMemory;
     this.bootrom = bootrom;
     this.sensors = sensors;
     this.file = fs.openSync(flash, 'r+');
@@ -115,7 +125,8 @@ export class Machine {
     this.pio = new PioClock(this.rp2040);
     this.sensors?.connect(this);
     this.rp2040.onBreak = (code) => this.trap(code, this.core);
-    this.processor = new Processor(this.rp2040, FLASH_BYTES, (message) => this.stop('crash', message));
+    this.flash = new Flash(this, this.idealMemory);
+    this.processor = new Processor(this.rp2040, FLASH_BYTES, (message) => this.stop('crash', message), null, this.flash);
     this.clock.onDeadline = (deadline) => {
       this.processor.state.limit = Math.min(this.processor.state.limit, deadline);
     };
@@ -201,6 +212,7 @@ export class Machine {
         core.waiting = false;
       }
       const from = core.cycles;
+      this.processor.ahead = clock.skipped;
       this.processor.run(Math.min(end, clock.deadline, from + second.turn));
       second.follow(from);
     }

@@ -9,11 +9,14 @@ const LSL = 0b0100000010;
 const LSR = 0b0100000011;
 const ASR = 0b0100000100;
 const ROR = 0b0100000111;
+const ADC = 0b0100000101;
+const SBC = 0b0100000110;
 const SEV = 0xbf40;
 
 const ROM_BYTES = 16 * 1024;
 const FLASH_BASE = 0x10000000;
-const XIP_END = 0x14000000;
+const FLASH_SPAN = 0x4000000; // with its aliases
+const CACHE_RAM = 0x15000000;
 const SIO_BASE = 0xd0000000;
 const PPB_BASE = 0xe0000000;
 const RAM_BASE = 0x20000000;
@@ -37,9 +40,13 @@ class CodeArea {
 }
 
 export class Processor {
-  // `stop(message)` is called for what makes the chip fault. `other` is the other core's, over the same memory.
-  constructor(rp2040, flashBytes, stop, other = null) {
+  // `stop(message)` is called for what makes the chip fault. `other` is the other core's, over the same memory. `flash`: who says how long
+  // flash takes (flash.mjs); null: no time.
+  constructor(rp2040, flashBytes, stop, other = null, flash = null) {
     this.rp2040 = rp2040;
+    this.flash = flash ?? { first: new Int32Array(1).fill(-1), mask: 0, shift: 0, accesses: 0, ideal: true, wait: () => 0, write: () => false };
+    this.ahead = 0; // of this core's cycles: what flash calls time
+    this.stepsAt = 0; // the instruction that rp2040js executes
     this.core = rp2040.core;
     this.stop = stop;
     this.registers = new Int32Array(this.core.registers.buffer); // the same registers, signed
@@ -56,8 +63,9 @@ export class Processor {
     }
     this.onEvent = () => {}; // SEV was executed
     this.translating = true;
-    // limit: the cycle at which translated code has to stop. extra: cycles that accesses to peripherals took beyond a load's.
-    this.state = { limit: 0, extra: 0 };
+    // limit: the cycle at which translated code has to stop. extra: cycles that accesses to peripherals and flash took beyond a load's.
+    // waits: for flash, since power-on.
+    this.state = { limit: 0, extra: 0, waits: 0 };
     this.context = {
       core: this.core,
       R: this.registers,
@@ -67,16 +75,30 @@ export class Processor {
       marks: this.marks,
       M: this,
       S: this.state,
+      X: this.flash,
+      F: this.flash.first,
     };
     // rp2040js takes what the chip would not.
     for (const [name, align] of [['readUint16', 1]]) {
       const read = rp2040[name];
       rp2040[name] = (address) => (this.allowed('read from', address, align) ? read.call(rp2040, address) : 0);
     }
+    // And its instructions take no time for flash. Code was looked up before it executes them.
+    for (const name of ['readUint32', 'readUint16', 'readUint8']) {
+      this.core[name] = (address) => {
+        if (address - FLASH_BASE >>> 0 < FLASH_SPAN && (name !== 'readUint16' || address - this.stepsAt >>> 0 > 2)) {
+          this.flash.accesses++;
+          this.pause(address - FLASH_BASE >>> 0, this.core.cycles);
+        }
+        return rp2040[name](address);
+      };
+    }
     for (const [name, align] of [['writeUint32', 3], ['writeUint16', 1], ['writeUint8', 0]]) {
       const write = rp2040[name];
       rp2040[name] = (address, value) => {
-        if (this.allowed('write to', address, align) && (address >>> 0 >= XIP_END || this.ignored(address))) {
+        if (address - CACHE_RAM >>> 0 < ROM_BYTES && align !== 3) {
+          (align ? new Uint16Array(this.flash.ram.buffer) : this.flash.ram)[address - CACHE_RAM >> align] = value;
+        } else if (this.allowed('write to', address, align) && (address >>> 0 >= FLASH_BASE + FLASH_SPAN || this.ignored(address))) {
           write.call(rp2040, address, value);
         }
         if (address - RAM_BASE >>> 0 < RAM_BYTES && this.marks[address - RAM_BASE >>> MARK_SHIFT] !== 0) {
@@ -97,7 +119,7 @@ export class Processor {
 
   // A write to ROM does nothing, and tinyusb makes some; one to flash is a mistake.
   ignored(address) {
-    if (address >>> 0 >= ROM_BYTES) {
+    if (address >>> 0 >= ROM_BYTES && !this.flash.write(address - FLASH_BASE)) {
       this.stop(`write to address ${(address >>> 0).toString(16)}, which is not RAM`);
     }
     return false;
@@ -146,10 +168,16 @@ export class Processor {
   }
 
   // One instruction, by rp2040js, but for what it does not do as the chip: the carry of a shift by a register, where that is 0
-  // or above 32; and SEV.
+  // or above 32; the overflow of ADCS and SBCS, where it adds the carry to an operand first; and SEV.
   step(pc) {
-    const { core, registers } = this;
+    const { core, registers, state } = this;
+    const before = core.cycles;
     const op = this.fetch(pc);
+    this.stepsAt = pc;
+    if (pc - FLASH_BASE >>> 0 < FLASH_SPAN) {
+      this.flash.accesses++;
+      this.pause(pc - FLASH_BASE >>> 0, before);
+    }
     const kind = op >> 6;
     if (kind === LSL || kind === LSR || kind === ASR || kind === ROR) {
       const carry = core.C;
@@ -163,12 +191,36 @@ export class Processor {
           core.C = kind === ASR && input < 0;
         }
       }
+    } else if (kind === ADC || kind === SBC) {
+      const left = registers[op & 7];
+      const right = registers[(op >> 3) & 7] ^ (kind === SBC ? -1 : 0);
+      core.executeInstruction();
+      if ((registers[15] & ~1) === pc + 2) {
+        core.V = ((left ^ registers[op & 7]) & (right ^ registers[op & 7])) < 0;
+      }
     } else {
       if (op === SEV) {
         core.eventRegistered = true;
         this.onEvent();
       }
       core.executeInstruction();
+    }
+    core.cycles += state.extra;
+    state.extra = 0;
+  }
+
+  // Wait for a word of flash that the core asks for at its cycle `cycles`.
+  pause(offset, cycles) {
+    const { state } = this;
+    const n = this.flash.wait(offset, cycles + state.extra + this.ahead);
+    state.extra += n;
+    state.waits += n;
+  }
+
+  // The same for the words of a piece of code.
+  code(offsets, cycles) {
+    for (const offset of offsets) {
+      this.pause(offset, cycles);
     }
   }
 
@@ -205,9 +257,18 @@ export class Processor {
 
   // --- what translated code does not find in RAM; `cycles` is where the instruction begins
 
+  look(offset, cycles) {
+    const { flash } = this;
+    flash.accesses++;
+    if (flash.first[(offset >> 2) & flash.mask] !== offset >> flash.shift) {
+      this.pause(offset, cycles);
+    }
+  }
+
   word(a, cycles) {
     const offset = a - FLASH_BASE;
-    if (offset >= 0 && offset < 0x4000000 && (a & 3) === 0) {
+    if (offset >= 0 && offset < FLASH_SPAN && (a & 3) === 0) {
+      this.look(offset, cycles);
       return this.flash32[(offset & 0xffffff) >> 2];
     }
     return this.slowLoad(a, 3, cycles) | 0;
@@ -216,6 +277,7 @@ export class Processor {
   half(a, cycles) {
     const offset = a - FLASH_BASE;
     if (offset >= 0 && offset < 0x1000000 && (a & 1) === 0) {
+      this.look(offset, cycles);
       return this.flash16[offset >> 1];
     }
     return this.slowLoad(a, 1, cycles);
@@ -224,6 +286,7 @@ export class Processor {
   byte(a, cycles) {
     const offset = a - FLASH_BASE;
     if (offset >= 0 && offset < 0x1000000) {
+      this.look(offset, cycles);
       return this.flash8[offset];
     }
     return this.slowLoad(a, 0, cycles);

@@ -1,8 +1,8 @@
-// Runs a virtual Pico: node run.mjs BOOTROM FLASH PORT [SENSORS]
+// Runs a virtual Pico: node run.mjs BOOTROM FLASH PORT [SENSORS [waits|ideal]]
 //
 // Its USB serial port is at 127.0.0.1:PORT (0: any that is free), for one program at a time. Lines on stdout tell what happens,
 // `port 4711` first, `idle` when the board has started and waits for input, `sensor ...` what a sensor has to say; SENSORS is the JSON
-// that sensors.mjs describes. Lines on stdin ask:
+// that sensors.mjs describes; with `ideal` nothing waits for flash. Lines on stdin ask:
 //     cycles      -> cycles <executed since power-on> <nanoseconds of the board's time> <seconds of ours spent executing>
 // It ends when stdin does, so nothing is left behind by whoever has started it.
 
@@ -17,7 +17,7 @@ const SLICE = 200_000; // cycles between two looks at the outside world
 const HELD = 64 * 1024; // bytes that wait in one direction, before the other side has to
 const NAP = 1e6; // nanoseconds of sleep that are worth a real one
 
-const [bootrom, flash, port, wired = '{}'] = process.argv.slice(2);
+const [bootrom, flash, port, wired = '{}', memory = 'waits'] = process.argv.slice(2);
 const say = (line) => fs.writeSync(1, `${line}\n`);
 console.warn = () => {}; // rp2040js, of registers that it does not model
 
@@ -28,7 +28,7 @@ function fail(message) {
 
 const rom = fs.readFileSync(bootrom);
 const sensors = new Sensors(JSON.parse(wired), (line) => say(`sensor ${line}`));
-const machine = new Machine(new Uint32Array(rom.buffer, rom.byteOffset, rom.length >> 2), flash, sensors);
+const machine = new Machine(new Uint32Array(rom.buffer, rom.byteOffset, rom.length >> 2), flash, sensors, memory === 'ideal');
 let serial;
 let client = null;
 let blocked = false; // the program on our side does not read: the board's time stands still

@@ -6,8 +6,8 @@
 // pointer and entry, each of which it sends back (RP2040 datasheet, 2.8.2). That part is here, and not in bootrom.c, because
 // MicroPython resets core 1 at each soft reset and hardly ever starts it.
 //
-// Not modelled: what the two wait for each other at a bank of RAM, at the flash cache and at the bus of the peripherals. What core 1
-// reads of the time is up to a turn old or new.
+// Not modelled: what the two wait for each other at a bank of RAM and at the bus of the peripherals. What core 1 reads of the time is
+// up to a turn old or new.
 
 import { Processor } from './processor.mjs';
 import { CoreSio, FIFO_IRQ, Fifos } from './sio.mjs';
@@ -146,7 +146,7 @@ export class SecondCore {
       first.setInterrupt(irq, on);
       this.interrupt(irq, on);
     };
-    this.processor = new Processor(view, machine.content.length, (message) => machine.stop('crash', message), machine.processor);
+    this.processor = new Processor(view, machine.content.length, (message) => machine.stop('crash', message), machine.processor, machine.flash);
     this.processor.onEvent = () => {
       if (this.receive(first, machine.processor)) {
         this.endTurn();
@@ -236,7 +236,7 @@ export class SecondCore {
     this.debt += this.first.cycles - (this.wokenAt ?? from);
     this.wokenAt = null;
     while (this.debt > 0 && this.state === RUNNING && !this.core.waiting && this.machine.stopped === null) {
-      this.run();
+      this.run(this.first.cycles);
     }
   }
 
@@ -247,7 +247,7 @@ export class SecondCore {
     this.wokenAt = null;
     this.debt += before;
     if (this.debt > 0) {
-      this.run();
+      this.run(this.first.cycles + before);
     }
     const left = Math.max(0, this.debt);
     this.debt -= left;
@@ -256,9 +256,11 @@ export class SecondCore {
     return passed;
   }
 
-  run() {
-    const { core, processor } = this;
+  // Catch up with core 0's cycle `end`.
+  run(end) {
+    const { core, processor, machine } = this;
     const from = core.cycles;
+    processor.ahead = end + machine.clock.skipped - this.debt - from;
     processor.run(from + this.debt);
     this.debt -= core.cycles - from;
     if (core.waiting) {

@@ -8,6 +8,9 @@
 
 const MAX_INSTRUCTIONS = 64;
 
+const FLASH_BASE = 0x10000000;
+const FLASH_BYTES = 0x1000000;
+
 const SP = 13;
 const LR = 14;
 const PC = 15;
@@ -395,6 +398,36 @@ export function translate(start, fetch, context) {
   return { run: assemble(start, parts, pc, context), addresses: [...seen] };
 }
 
+// The words of flash that code takes, in pieces that are executed as a whole: by the instruction where each begins.
+function pieces(parts) {
+  const found = new Map();
+  let words = null;
+  for (const part of parts) {
+    const offset = part.pc - FLASH_BASE;
+    if (offset >>> 0 >= FLASH_BYTES) {
+      return found;
+    }
+    if (words === null) {
+      words = new Set();
+      found.set(part.pc, words);
+    }
+    for (let at = offset; at < offset + (part.size ?? 2); at += 2) {
+      words.add(at & ~3);
+    }
+    if (part.next !== undefined && part.next.cond !== undefined && part.next.cond !== null) {
+      words = null;
+    }
+  }
+  return found;
+}
+
+// Look words of code up in the flash cache. `k`: cycles of the block before them.
+function lookUp(words, k, { mask, shift }) {
+  const offsets = [...words];
+  const known = offsets.map((offset) => `F[${(offset >> 2) & mask}] !== ${offset >> shift}`);
+  return `X.accesses += ${offsets.length}; if (${known.join(' || ')}) M.code([${offsets.join(', ')}], c + ${k});`;
+}
+
 function assemble(start, parts, after, context) {
   // Which flags each instruction must really make: those that somebody reads before they are made again.
   let live = ALL;
@@ -419,7 +452,11 @@ function assemble(start, parts, after, context) {
 
   const lines = [];
   let cycles = 0;
+  const begins = pieces(parts);
   for (const part of parts) {
+    if (begins.has(part.pc)) {
+      lines.push(lookUp(begins.get(part.pc), cycles, context.X));
+    }
     lines.push(part.code(cycles, part.needed));
     cycles += part.cycles;
     const next = part.next;
@@ -449,7 +486,7 @@ function assemble(start, parts, after, context) {
     lines.push(leave(after, cycles));
   }
   const source = `
-    const { core, R, ram8, ram16, ram32, marks, M, S } = context;
+    const { core, R, ram8, ram16, ram32, marks, M, S, X, F } = context;
     return function () {
       let t = 0, s = 0, u = 0, a = 0, b = 0, w = 0;
       let c = core.cycles;

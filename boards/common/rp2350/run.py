@@ -1,4 +1,4 @@
-"""Runs a virtual Pico 2: python run.py LIBRARY FLASH PORT [SENSORS]
+"""Runs a virtual Pico 2: python run.py LIBRARY FLASH PORT [SENSORS [waits|ideal]]
 
 Its USB serial port is at 127.0.0.1:PORT (0: any that is free), for one program at a time. The lines on stdout and stdin are
 those of the RP2040's run.mjs: `port 4711` first, `idle` when the board waits for input, `reset`, or why it has ended. SENSORS is
@@ -73,7 +73,7 @@ class Port:
 
 
 class Runner:
-    def __init__(self, library: str, flash: str, port: int, wired: str = "{}") -> None:
+    def __init__(self, library: str, flash: str, port: int, wired: str = "{}", memory: str = "waits") -> None:
         with open(flash, "r+b") as file:
             self.flash = mmap.mmap(file.fileno(), 0)
         self.port = Port(port)

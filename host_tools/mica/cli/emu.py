@@ -11,6 +11,7 @@ from pathlib import Path
 from mica.boards import BoardSpec, all_boards, load_board
 from mica.cli import text
 from mica.cli.say import say
+from mica.cli.target import add_memory
 from mica.errors import MicaError, Unsupported
 from mica.images import romfs, uf2
 from mica.link.emulated import start_emulator
@@ -33,6 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--socket", metavar="PORT", type=int, help="serve on this TCP port of this computer (0: any free one)"
     )
+    add_memory(parser)
     parser.add_argument(
         "--i2s",
         metavar="WAV[,sck=N,ws=N,sd=N]",

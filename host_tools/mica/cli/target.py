@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -29,7 +30,24 @@ def add_on(parser: argparse.ArgumentParser) -> None:
         help="host (default), an emulated board (MPS2_AN385, RPI_PICO@emu, ...; see mica boards), a port (/dev/ttyACM0, COM5, "
         "socket://...), auto, or a fleet (usb:all, fleet:UNIX*3,MPS2_AN385, fleet:plant)",
     )
+    add_memory(parser)
     add_custom(parser)
+
+
+def add_memory(parser: argparse.ArgumentParser) -> None:
+    """`--memory`: what MICA_MEMORY says for every emulator that the command starts."""
+
+    class Given(argparse.Action):
+        def __call__(self, parser: Any, namespace: Any, values: Any, option_string: Any = None) -> None:
+            os.environ["MICA_MEMORY"] = values
+
+    parser.add_argument(
+        "--memory",
+        action=Given,
+        choices=("waits", "ideal"),
+        default=argparse.SUPPRESS,
+        help="the virtual Picos: waits (default) for flash behind its cache, as a board does, or ideal, as if all were in RAM",
+    )
 
 
 def add_custom(parser: argparse.ArgumentParser) -> None:

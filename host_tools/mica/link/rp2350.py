@@ -47,7 +47,7 @@ def install(progress: Progress = quiet) -> Path:
     return made
 
 
-def command(library: Path, flash: str, port: int, wired: str) -> list[str | Path]:
-    """Return the program that runs the board, with its arguments. wired: the JSON of sensors.py."""
+def command(library: Path, flash: str, port: int, wired: str, memory: str) -> list[str | Path]:
+    """Return the program that runs the board, with its arguments. wired: the JSON of sensors.py; memory: `waits` or `ideal`."""
     script = data_dir("boards") / "common" / MACHINE / "run.py"
-    return [sys.executable, "-B", script, library, flash, str(port), wired]
+    return [sys.executable, "-B", script, library, flash, str(port), wired, memory]

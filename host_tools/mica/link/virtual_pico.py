@@ -45,6 +45,8 @@ _BOOTROM_FLAGS = [
 CYCLES_ON_BOARD = 0x4FF00000
 INSTRUCTIONS_ON_BOARD = CYCLES_ON_BOARD + 0x14  # a Pico 2's: low word, high word
 BLOCKS_ON_BOARD = CYCLES_ON_BOARD + 0x20  # see VirtualPico.blocks()
+WAITS_ON_BOARD = CYCLES_ON_BOARD + 0x28  # cycles in which core 0 waited for flash: low word, high word; then core 1
+MEMORIES = ("waits", "ideal")
 
 
 class Cycles(NamedTuple):
@@ -64,7 +66,7 @@ def install(progress: Progress = quiet) -> Path:
     lock = (source / "package-lock.json").read_bytes()
     modules = cache_dir() / "npm"
     files = sorted(path for path in source.iterdir() if path.suffix in (".mjs", ".c", ".ld"))
-    files.append(source.parent / "sensors.json")
+    files += [source.parent / name for name in ("sensors.json", "flash.json")]
     digest = hashlib.sha256(repr(_BOOTROM_FLAGS).encode() + b"".join(path.read_bytes() for path in files))
     folder = modules / f"run-{digest.hexdigest()[:8]}"
     need_program("node", "nodejs")
@@ -130,6 +132,14 @@ def default_flash(name: str) -> Path:
     if "MICA_FLASH" in os.environ:
         return Path(os.environ["MICA_FLASH"])
     return cache_dir() / "flash" / f"{name}.bin"
+
+
+def memory() -> str:
+    """$MICA_MEMORY: `waits`, as the chip's flash and its cache do, or `ideal`, where no access takes longer than RAM's. Raises MicaError."""
+    how = os.environ.get("MICA_MEMORY") or MEMORIES[0]
+    if how not in MEMORIES:
+        raise MicaError(f"MICA_MEMORY={how}: expected {' or '.join(MEMORIES)}")
+    return how
 
 
 def _open_flash(path: Path, name: str, bytes_of_it: int) -> IO[bytes]:
@@ -216,9 +226,9 @@ class VirtualPico(Emulator):
     def _command(self, made: Path, tcp: int, wired: str) -> list[str | Path]:
         """The emulator and its arguments. made: what install() has returned."""
         if self._on_rp2350:
-            return rp2350.command(made, self._flash.name, tcp, wired)
+            return rp2350.command(made, self._flash.name, tcp, wired, memory())
         node = need_program("node", "nodejs")
-        return [node, made / "run.mjs", made / "bootrom.bin", self._flash.name, str(tcp), wired]
+        return [node, made / "run.mjs", made / "bootrom.bin", self._flash.name, str(tcp), wired, memory()]
 
     def _start(self, board: BoardSpec, image: Path | None, rom: bytes | None, command: list[str | Path]) -> None:
         try:

@@ -1,0 +1,237 @@
+"""Flash of the virtual Picos takes its time: words that the cache lacks, the cache's registers, the stream, and `ideal` memory."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+from targets import PICO, PICO2, VIRTUAL
+
+from mica.link.board import Link
+from mica.link.targets import open_board
+from mica.link.virtual_pico import FLASH_BASE, WAITS_ON_BOARD
+
+
+class Chip(NamedTuple):
+    """miss: cycles of a word or line that the cache lacks; next: of one that follows it at once; fills: bytes that come."""
+
+    miss: int
+    next: int
+    fills: int
+    stream: int  # cycles of a word
+
+
+CHIPS = {PICO: Chip(40, 40, 4, 40)}
+XIP = {PICO: 0x14000000, PICO2: 0x400C8000}
+TARGETS = [target for target in VIRTUAL if target in CHIPS]
+KB = 1024
+WAY = 8 * KB
+FREE = 0x80000  # an offset in flash where no code lies
+PRELUDE = f"""
+import machine, uctypes, array
+mem = machine.mem32
+XIP, FREE, WAY = 0x14000000, {FLASH_BASE + FREE}, {WAY}
+
+# Reads n words, `stride` bytes apart; cycles that it waits for them.
+@micropython.asm_thumb
+def _reads(r0, r1, r2, r3):
+    ldr(r4, [r3, 0])
+    label(MORE)
+    ldr(r5, [r0, 0])
+    add(r0, r0, r1)
+    sub(r2, r2, 1)
+    bgt(MORE)
+    ldr(r5, [r3, 0])
+    sub(r0, r5, r4)
+
+def reads(at, stride, n):
+    return _reads(at, stride, n, {WAITS_ON_BOARD})
+
+def one(at):
+    return reads(at, 0, 1)
+"""
+
+
+@pytest.fixture(scope="module", params=TARGETS)
+def target(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture(scope="module")
+def board(target: str) -> Iterator[Link]:
+    with open_board(target) as board:
+        board.exec(PRELUDE)
+        yield board
+
+
+@pytest.fixture(scope="module")
+def chip(target: str) -> Chip:
+    return CHIPS[target]
+
+
+@pytest.fixture
+def ask(board: Link) -> Callable[[str], Any]:
+    return lambda code: json.loads(board.exec(code))
+
+
+def test_one_missing_word(ask: Callable[[str], Any], chip: Chip) -> None:
+    """Within the 40 to 50 cycles that were measured on a Pico; a hit costs nothing."""
+    assert ask("at = FREE + 0x1230\none(at + WAY)\none(at + 2 * WAY)\nprint([one(at), one(at), one(at)])") == [
+        chip.miss,
+        0,
+        0,
+    ]
+
+
+def test_what_a_miss_brings(ask: Callable[[str], Any], chip: Chip) -> None:
+    found = ask(
+        "at = FREE + 0x2340\nfor k in (1, 2): one(at + k * WAY); one(at + k * WAY + 4)\nprint([one(at), one(at + 4), one(at + 8)])"
+    )
+    assert found == [chip.miss, chip.miss if chip.fills == 4 else 0, chip.miss]
+
+
+def test_weights_in_a_row(ask: Callable[[str], Any], chip: Chip) -> None:
+    """Data of four times the cache's size, each word once."""
+    words = 16 * KB
+    fills = 4 * words // chip.fills
+    found = ask(f"reads(FREE, 4, 4096)\nprint(reads(FREE + {64 * KB}, 4, {words}))")
+    assert chip.next * fills <= found <= chip.next * fills + 50 * chip.miss
+
+
+def test_the_way_used_last_stays(ask: Callable[[str], Any], chip: Chip) -> None:
+    found = ask("at = FREE + 0x3450\nprint([one(at + WAY * k) for k in (4, 5, 6, 5, 7, 5, 6)])")
+    assert found == [chip.miss, chip.miss, chip.miss, 0, chip.miss, 0, chip.miss]
+
+
+def test_flush(ask: Callable[[str], Any], chip: Chip, target: str) -> None:
+    if target != PICO:
+        pytest.skip("the RP2350 flushes by writes to addresses")
+    found = ask(
+        "at = FREE + 0x120\none(at)\nbefore = one(at)\nmem[XIP + 4] = 1\nmem[XIP + 4]\nprint([before, one(at), one(at)])"
+    )
+    assert found == [0, chip.miss, 0]
+
+
+def test_aliases(ask: Callable[[str], Any], chip: Chip, target: str) -> None:
+    """0x11: looks up, keeps nothing new. 0x12: looks nothing up, and keeps. 0x13: neither."""
+    if target != PICO:
+        pytest.skip("of the RP2040 alone")
+    code = """
+a, b, c = 0x1000000, 0x2000000, 0x3000000
+at = FREE + 0x560
+for k in (1, 2): one(at + k * WAY)
+print([one(at + a), one(at + a), one(at), one(at + a), one(at + b), one(at + c), one(at)])
+at += 16
+for k in (1, 2): one(at + k * WAY)
+one(at + b)
+x = one(at)
+"""
+    found = ask(code)
+    assert found == [chip.miss, chip.miss, chip.miss, 0, chip.miss, chip.miss, 0]
+    assert ask("print(x)") == 0
+
+
+def test_counters(ask: Callable[[str], Any], board: Link, target: str) -> None:
+    """CTR_HIT and CTR_ACC count what is read between two looks from code in RAM."""
+    code = f"""
+@micropython.asm_thumb
+def counted(r0, r1, r2, r3):
+    mov(r4, 0)
+    str(r4, [r3, 0x0c])
+    str(r4, [r3, 0x10])
+    label(MORE)
+    ldr(r5, [r0, 0])
+    add(r0, r0, r1)
+    sub(r2, r2, 1)
+    bgt(MORE)
+    ldr(r0, [r3, 0x0c])
+    ldr(r1, [r3, 0x10])
+    lsl(r1, r1, 12)
+    add(r0, r0, r1)
+
+for k in (1, 2): reads(FREE + 0x800 + k * WAY, 8, 50)
+found = [counted(FREE + 0x800, 8, 50, {XIP[target]}) for k in range(2)]
+print([[n & 0xfff, n >> 12] for n in found])
+"""
+    assert ask(code) == [[0, 50], [50, 50]]
+
+
+def test_code_waits(board: Link, target: str) -> None:
+    """MicroPython runs from flash, so a program that does little waits for some of it; a second turn of a small loop for none."""
+    code = """
+def turns(n):
+    k = 0
+    while k < n:
+        k += 1
+turns(1000)
+from_all, from_waits = mem[0x4ff00004], mem[WAITS]
+turns(1000)
+print([mem[0x4ff00004] - from_all, mem[WAITS] - from_waits])
+"""
+    cycles, waits = json.loads(board.exec(code.replace("WAITS", str(WAITS_ON_BOARD))))
+    assert 0 < waits < cycles / 4
+
+
+# Fetches n words by the stream and DMA; a loop in RAM meanwhile counts cycles, and reads `k` words of flash itself.
+STREAM = """
+@micropython.asm_thumb
+def _go(r0, r1, r2, r3):  # stream's registers, words, address to read, the count of DMA
+    push({r0})
+    mov(r6, 0)
+    mov(r7, r3)
+    mov(r4, 0x4f)
+    lsl(r4, r4, 8)
+    add(r4, 0xf0)
+    lsl(r4, r4, 16)
+    ldr(r5, [r4, 4])
+    str(r1, [r0, 0x18])
+    label(MORE)
+    cmp(r2, 0)
+    beq(POLL)
+    ldr(r6, [r2, 0])
+    mov(r3, 1)
+    lsl(r3, r3, 13)
+    add(r2, r2, r3)
+    label(POLL)
+    ldr(r6, [r7, 0])
+    cmp(r6, 0)
+    bne(MORE)
+    ldr(r0, [r4, 4])
+    sub(r0, r0, r5)
+    pop({r1})
+
+def stream(at, n, reading=0):
+    into = array.array("I", [0] * n)
+    dma = 0x50000000 + 5 * 0x40
+    mem[STREAM + 0x14] = at
+    mem[dma], mem[dma + 4], mem[dma + 8] = AUX, uctypes.addressof(into), n
+    mem[dma + 12] = CTRL
+    passed = _go(STREAM, n, reading, dma + 8)
+    wanted = array.array("I", uctypes.bytearray_at(at, 4 * n))
+    return [passed, int(into == wanted), mem[STREAM + 0x18], mem[STREAM + 8] & 6, mem[STREAM + 0x14] - at]
+"""
+DMA_OF_STREAM = {PICO: (0x50400000, 1 | 2 << 2 | 1 << 5 | 5 << 11 | 37 << 15)}
+
+
+def test_stream_by_dma(board: Link, chip: Chip, target: str) -> None:
+    """All words come, in their time; reads of flash come first, and the stream takes what they leave of the bus."""
+    aux, control = DMA_OF_STREAM[target]
+    stream = XIP[target]
+    board.exec(STREAM.replace("STREAM", str(stream)).replace("AUX", str(aux)).replace("CTRL", str(control)))
+    passed, equal, left, fifo, moved = json.loads(board.exec("print(stream(0x10000100, 600))"))
+    assert (equal, left, fifo, moved) == (1, 0, 2, 2400)
+    assert 600 * chip.stream <= passed <= 600 * chip.stream + 400
+    slower, equal, left, fifo, moved = json.loads(board.exec("print(stream(0x10000100, 600, FREE))"))
+    assert (equal, left, fifo, moved) == (1, 0, 2, 2400)
+    assert slower > 1.9 * passed  # each read in the loop takes the bus once
+
+
+def test_ideal(monkeypatch: pytest.MonkeyPatch, target: str, tmp_path: Path) -> None:
+    monkeypatch.setenv("MICA_MEMORY", "ideal")
+    monkeypatch.setenv("MICA_FLASH", str(tmp_path / "flash.bin"))
+    with open_board(target) as board:
+        board.exec(PRELUDE)
+        assert json.loads(board.exec(f"print([one(FREE), reads(FREE, 4, 5000), mem[{WAITS_ON_BOARD}]])")) == [0, 0, 0]
