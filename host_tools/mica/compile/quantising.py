@@ -21,6 +21,7 @@ from mica.quantise.features import balance
 from mica.quantise.margins import never_seen
 from mica.quantise.params import choose_quants, undetermined
 from mica.quantise.parts import split_outputs
+from mica.quantise.rows import spread as spread_rows
 from mica.quantise.tune import ALL, Tuned, macs, thin, tune, untouched
 from mica.sound import insert as front_end
 
@@ -132,10 +133,13 @@ def _samples(s: State) -> list[dict[str, np.ndarray]]:
     core, calibration = s.graph, s.calibration
     if calibration is None:
         samples = default_samples(core)
+        s.graph = spread_rows(core, samples)
     else:
         n = min((len(a) for a in calibration.values() if np.ndim(a)), default=0)
         zeros = {source: np.zeros((n, *core.value(source).shape), np.float32) for source, _ in s.pairs}
-        samples = samples_for(core, {**calibration, **zeros})
+        arrays = {**calibration, **zeros}
+        s.graph = core = spread_rows(core, samples_for(core, arrays, finite=False))
+        samples = samples_for(core, arrays)
     if s.pairs:
         streaming.play(core, samples, s.pairs)
     return samples

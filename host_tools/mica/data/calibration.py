@@ -253,8 +253,10 @@ def learnt_missing(g: Graph) -> bool:
     return any(n.op == "Imputer" or ("forest" in n.attrs and n.attrs["forest"].learnt) for n in g.nodes)
 
 
-def samples_for(g: Graph, arrays: Mapping[str, np.ndarray]) -> list[dict[str, np.ndarray]]:
-    """One dict of input arrays a sample. Raises MicaError where shapes do not fit or there is nothing to see."""
+def samples_for(g: Graph, arrays: Mapping[str, np.ndarray], finite: bool = True) -> list[dict[str, np.ndarray]]:
+    """One dict of input arrays a sample. Raises MicaError where shapes do not fit or there is nothing to see.
+
+    finite: False before it is known which features may be missing."""
     columns: dict[str, np.ndarray] = {}
     for name in g.inputs:
         if name not in arrays:
@@ -262,7 +264,8 @@ def samples_for(g: Graph, arrays: Mapping[str, np.ndarray]) -> list[dict[str, np
         columns[name] = _real(g.value(name), fit(name, arrays[name], g.value(name).shape))
         if len(columns[name]) == 0:
             raise MicaError(f"input '{name}': the calibration data holds no samples")
-        _require_finite(g, name, columns[name])
+        if finite:
+            _require_finite(g, name, columns[name])
     n = min(len(c) for c in columns.values())
     return [{name: c[k] for name, c in columns.items()} for k in range(n)]
 

@@ -46,7 +46,6 @@ from mica.passes import (
     recognise_reductions,
     recognise_rotation,
     rising_features,
-    scaled_parts,
     scatter_rows,
     sound_weights,
     transposes,
@@ -85,7 +84,6 @@ ONNX_PASSES: tuple[tuple[str, Pass], ...] = (
     ("local_response", local_response.run),  # before affine, which takes its numbers together
     ("dense", dense.run),  # before affine: MatMul + Add is then a FullyConnected with an affine behind it
     ("bias_above_reshape", bias_above_reshape.run),  # before affine, and after dense has made the products
-    ("scaled_parts", scaled_parts.run),  # before picked_features, which reads the parts that are given
     ("picked_features", picked_features.run),  # before affine, which is to find scalers at the input
     ("affine", affine.run),
     ("dead_code", dead_code.run),  # affines that were merged away; fold_affine counts readers

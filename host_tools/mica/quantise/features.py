@@ -33,7 +33,7 @@ def balance(g: Graph, samples: Samples, kept: Collection[str] = ()) -> Graph:
         readers = g.consumers().get(name, [])
         if len(readers) == 1 and readers[0].op == "Features":
             _narrow(g, name, readers[0], samples)
-        elif readers and name not in g.outputs and all(_product(g, n, name) for n in readers):
+        elif readers and name not in g.outputs and all(product(g, n) and n.inputs[0] == name for n in readers):
             _narrow(g, name, None, samples)
     for node in [n for n in g.nodes if n.op == "AxisFeatures"]:
         _narrow_axes(g, node, samples)
@@ -48,7 +48,7 @@ def _narrow_axes(g: Graph, made: Node, samples: Samples) -> None:
     while len(readers) == 1 and readers[0].op == "Reshape" and y not in g.outputs:
         y = readers[0].outputs[0]
         readers, bound = g.consumers().get(y, []), bound or g.value(y).quant is not None
-    products = all(_product(g, r, y) and g.value(r.inputs[1]).shape[-1] == n for r in readers)
+    products = all(product(g, r) and r.inputs[0] == y and g.value(r.inputs[1]).shape[-1] == n for r in readers)
     forests = all(r.op == "Trees" for r in readers) and g.value(y).shape[-1] == n
     if bound or y in g.outputs or not readers or not (products or forests):
         return
@@ -59,37 +59,32 @@ def _narrow_axes(g: Graph, made: Node, samples: Samples) -> None:
     middle, half = (low + high) / 2, np.where(high > low, (high - low) / 2, 1.0)
     if forests:
         for node in readers:
-            node.attrs["forest"] = _asking(node.attrs["forest"], middle, half)
+            node.attrs["forest"] = asking(node.attrs["forest"], middle, half)
     else:
-        _scaled(g, readers, middle, half)
+        scaled(g, readers, middle, half)
     constants = {"factor": factor / half, "shift": (shift - middle) / half}
     made.inputs = [name, *(g.new_const(f"{y}.{what}", a) for what, a in constants.items())]
 
 
-def _asking(f: Forest, middle: np.ndarray, half: np.ndarray) -> Forest:
+def asking(f: Forest, middle: np.ndarray, half: np.ndarray) -> Forest:
     """A forest of x as one of (x - middle) / half."""
     at = np.maximum(f.column, 0)
     return replace(f, threshold=np.where(f.column >= 0, (f.threshold - middle[at]) / half[at], f.threshold))
 
 
-def _scaled(g: Graph, readers: Sequence[Node], middle: np.ndarray, half: np.ndarray) -> None:
-    """Products of x become those of (x - middle) / half."""
+def scaled(g: Graph, readers: Sequence[Node], middle: np.ndarray, half: np.ndarray) -> None:
+    """Products of x become those of (x - middle) / half; of each channel, where a DepthwiseConv2d has one weight for each."""
     for node in readers:
         w, b = (np.asarray(g.data(i), np.float64) for i in node.inputs[1:])
-        node.inputs = [
-            node.inputs[0],
-            g.new_const(f"{node.inputs[1]}.balanced", (w * half).astype(np.float32)),
-            g.new_const(f"{node.inputs[2]}.balanced", (b + [math.fsum(row) for row in w * middle]).astype(np.float32)),
-        ]
+        middle, half = (a if w.ndim == 2 else a.reshape(w.shape) for a in (middle, half))
+        more = [math.fsum(row.reshape(-1)) for row in w * middle]
+        made = ((w * half).astype(np.float32), (b + more).astype(np.float32))
+        node.inputs[1:] = [g.new_const(f"{i}.balanced", a) for i, a in zip(node.inputs[1:], made, strict=True)]
 
 
-def _product(g: Graph, n: Node, x: str) -> bool:
-    return (
-        n.op == "FullyConnected"
-        and all(g.is_const(i) for i in n.inputs[1:])
-        and "weight_steps" not in n.attrs
-        and n.inputs[0] == x
-    )
+def product(g: Graph, n: Node) -> bool:
+    """Return True for a product of real weights."""
+    return n.op == "FullyConnected" and all(g.is_const(i) for i in n.inputs[1:]) and "weight_steps" not in n.attrs
 
 
 def _narrow(g: Graph, name: str, features: Node | None, samples: Samples) -> None:
@@ -103,7 +98,7 @@ def _narrow(g: Graph, name: str, features: Node | None, samples: Samples) -> Non
     elif len(x) < LEAST or not np.isfinite(x).all() or grid(s[name] for s in samples) is not None:
         return
     readers = g.consumers().get(y, [])
-    if y in g.outputs or not readers or not all(_product(g, n, y) for n in readers):
+    if y in g.outputs or not readers or not all(product(g, n) and n.inputs[0] == y for n in readers):
         return
     low, high = x.min(axis=0), x.max(axis=0)
     wide = max(float(high.max()), 0.0) - min(float(low.min()), 0.0)
@@ -111,7 +106,7 @@ def _narrow(g: Graph, name: str, features: Node | None, samples: Samples) -> Non
     if not some.any() or wide <= APART * float(np.quantile((high - low)[some], NARROW)):
         return
     middle, half = (low + high) / 2, np.where(some, (high - low) / 2, 1.0)
-    _scaled(g, readers, middle, half)
+    scaled(g, readers, middle, half)
     constants = {"factor": factor / half, "shift": (shift - middle) / half, "missing": (missing - middle) / half}
     if features is None:
         y = g.new_value(f"{name}.features", g.value(name).shape)

@@ -156,7 +156,7 @@ def grid(arrays: Iterable[np.ndarray]) -> Range | None:
     values, seen = np.zeros(1, np.float32), 0
     for a in arrays:
         values, seen = np.union1d(values, a), seen + a.size
-        if values.size > MAX_GRID:
+        if values.size > MAX_GRID or not np.isfinite(values[-1]):
             return None
     if values.size < 2 or (seen <= values.size and values.size > FEW_DIFFER):
         return None

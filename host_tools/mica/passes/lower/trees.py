@@ -19,6 +19,8 @@ from mica.kernels.tabular import FOREST_COLUMNS, MOST_COLUMNS, MOST_RANKS
 from mica.passes.builder import Builder
 from mica.passes.features import in_front
 
+ULPS = 4  # of float32; the rounding of a scaler
+
 
 def _tree_ensemble(g: Graph, node: Node, b: Builder) -> None:
     forest: Forest = node.attrs["forest"]
@@ -37,7 +39,7 @@ def _tree_ensemble(g: Graph, node: Node, b: Builder) -> None:
     if zero_point is not None:
         x = b.emit("Unary", [x], b.shape(x), {"function": "quantise", "arguments": (1.0, zero_point)})
     elif g.is_given(x):
-        x, forest = _ranked(g, b, x, forest, learnt)
+        x, forest = ranked(g, b, x, forest, learnt)
     elif n > MOST_COLUMNS:
         raise ValueError(f"a row of {n} numbers; {MOST_COLUMNS} at most")
     b.emit_to(out, "Trees", [x], {"forest": forest})
@@ -49,8 +51,20 @@ def _in_units_of(f: Forest, scale: np.ndarray, shift: np.ndarray) -> Forest | No
         return None
     inner = f.column >= 0
     at = np.where(inner, f.column, 0)
-    threshold = np.where(inner, (f.threshold - shift[at]) / scale[at], 0.0)
+    threshold = np.where(inner, in_units(f.threshold, scale[at], shift[at]), 0.0)
     return replace(f, threshold=threshold)
+
+
+def in_units(t: np.ndarray, factor: np.ndarray, shift: np.ndarray) -> np.ndarray:
+    """The largest x for which x * factor + shift is at most t, as a scaler computes it in float32: (x - mean) * factor.
+
+    Whole numbers often meet a threshold in the middle between two others, and rounding decides on them.
+    """
+    x, mean, by = ((a.astype(np.float32)) for a in ((t - shift) / factor, -shift / factor, factor))
+    for k in range(3 * ULPS):
+        over = (x - mean) * by > t.astype(np.float32)
+        x = np.where(over | (k < ULPS), np.nextafter(x, np.float32(np.inf) if k < ULPS else np.float32(-np.inf)), x)
+    return x.astype(np.float64)
 
 
 def _zero_point(g: Graph, x: str, f: Forest) -> int | None:
@@ -77,7 +91,7 @@ def floor32(t: np.ndarray) -> np.ndarray:
     return np.where(near > t, np.nextafter(near, np.float32(-np.inf)), near).astype(np.float64)
 
 
-def _ranked(g: Graph, b: Builder, x: str, f: Forest, learnt: bool) -> tuple[str, Forest]:
+def ranked(g: Graph, b: Builder, x: str, f: Forest, learnt: bool) -> tuple[str, Forest]:
     """The ranks of x among the thresholds, and the forest on these. A feature has as many columns as its thresholds need.
 
     So it has where some nodes take a missing value for less and some for more. learnt: the forest knows missing values; without, the
