@@ -8,6 +8,8 @@
 #ifdef MICA_X86
 #undef MICA_ISA
 #define MICA_ISA mica_x86_isa()
+#undef MICA_ADD_S8
+#define MICA_ADD_S8 mica_add_s8_x86
 #undef MICA_CONV2D_S8
 #define MICA_CONV2D_S8 mica_conv2d_s8_x86
 #undef MICA_DEPTHWISE_CONV2D_S8

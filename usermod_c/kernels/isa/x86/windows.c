@@ -1,6 +1,6 @@
 // Convolutions and matrix products with constant weights: the part of the image that some pixels see, with its edges, stands ready in the
-// scratch, where windows are read. Bytes of scratch: the words of 16 rows of weights (depthwise: 4 for each weight) and that part of
-// the image for one pixel or more. With less, in other groups, for codes of 4 bits and for factors above 1/2 slower kernels run.
+// scratch, where windows are read. Bytes of scratch: the words of 16 rows of weights (depthwise: 40 a tap) and that part of the image for
+// one pixel or more. With less, in other groups, for codes of 4 bits and for factors above 1/2 slower kernels run.
 #include "x86.h"
 #ifdef MICA_X86
 
@@ -8,7 +8,8 @@
 
 #include "shape.h"
 
-#define SPARE 4 // bytes behind the image that a word may reach
+#define SPARE 16 // bytes behind the image that a word may reach
+#define FEW 4    // rows of a matrix: so few do not pay for weights in another order
 
 // How the values of an image stand ready; MICA_X86_VECTOR: as they are.
 static void ready(mica_x86_t how, uint8_t *to, const int8_t *x, size_t n) {
@@ -51,7 +52,7 @@ static uint32_t pixels_of(size_t size, uint32_t reach, uint32_t stride, uint32_t
 
 static bool shifts_down(const mica_channels_t *ch, uint32_t n) {
     int32_t least = 1;
-    for (uint32_t o = 0; o < n; ++o) {
+    for (uint32_t o = 0; o < n && !ch->fast; ++o) {
         least = ch->shift[o] < least ? ch->shift[o] : least;
     }
     return least == 1;
@@ -71,17 +72,13 @@ static bool run(const mica_conv2d_s8_t *p, bool depthwise, MICA_KERNEL_ARGS) {
     };
     x.steps = (x.values * value + 3) / 4;
     const size_t taps = (size_t)w->kernel_h * w->kernel_w;
-    const size_t packed = depthwise ? 4 * taps * w->in_c : 4 * MICA_BLOCK * (size_t)x.rows * x.columns * x.steps;
+    const size_t packed = depthwise ? (2 * MICA_BLOCK + 4) * (taps + 1) : 4 * MICA_BLOCK * (size_t)x.rows * x.columns * x.steps;
     const size_t room = scratch_bytes < packed + SPARE ? 0 : (scratch_bytes - packed - SPARE) / each;  // pixels of the image
     // Several whole rows of the output, or a part of one.
     const uint32_t rows = pixels_of(room / ((w->out_w - 1u) * (size_t)w->stride_w + reach_w), reach_h, w->stride_h, row_end - row_begin);
     x.width = rows ? w->out_w : pixels_of(room / reach_h, reach_w, w->stride_w, w->out_w);
     if (choice == MICA_X86_VECTOR || MICA_CODED(p->ch.layout) || x.width == 0 || !shifts_down(&p->ch, w->out_c)) {
         return false;
-    }
-    int32_t *weights = scratch;
-    for (size_t i = 0; i < taps * w->in_c && depthwise; ++i) {
-        weights[i % taps * w->in_c + i / taps] = p->ch.weights[i];
     }
     uint8_t *image = (uint8_t *)scratch + packed;
     x.x = image;
@@ -97,11 +94,7 @@ static bool run(const mica_conv2d_s8_t *p, bool depthwise, MICA_KERNEL_ARGS) {
                 row_ready(how, p, image + i * each * seen, each, iy, ix, (int32_t)seen);
             }
             int8_t *y = p->y + ((size_t)oy * w->out_w + ox) * w->out_c;
-            if (depthwise) {
-                mica_taps_avx2(&p->ch, w->in_c, &x, weights, n * m, y);
-            } else {
-                mica_gemm(choice, &p->ch, w->out_c, &x, scratch, n * m, y);
-            }
+            (depthwise ? mica_depthwise : mica_gemm)(choice, &p->ch, w->out_c, &x, scratch, n * m, y);
         }
     }
     return true;
@@ -118,7 +111,7 @@ void mica_conv2d_s8_x86(const mica_conv2d_s8_t *p, MICA_KERNEL_ARGS) {
 #ifndef MICA_WITHOUT_DEPTHWISE_CONV2D_S8
 void mica_depthwise_conv2d_s8_x86(const mica_depthwise_conv2d_s8_t *p, MICA_KERNEL_ARGS) {
     const mica_conv2d_s8_t same = { .x = p->x, .y = p->y, .ch = p->ch, .win = p->win, .x_zero = p->x_zero };
-    const bool fits = p->win.in_c == p->win.out_c && p->win.in_c >= 8 && p->ch.layout == MICA_LAYOUT_PLAIN;
+    const bool fits = p->win.in_c == p->win.out_c && p->win.in_c >= FEW && p->ch.layout == MICA_LAYOUT_PLAIN;
     if (!fits || !run(&same, true, row_begin, row_end, scratch, scratch_bytes)) {
         mica_depthwise_conv2d_s8_vector(p, row_begin, row_end, scratch, scratch_bytes);
     }
@@ -133,7 +126,12 @@ void mica_fully_connected_s8_x86(const mica_fully_connected_s8_t *p, MICA_KERNEL
         .x = p->x, .y = p->y, .ch = p->ch,
         .win = { rows, 1, p->in_k, rows, 1, p->out_n, .kernel_h = 1, .kernel_w = 1, .stride_h = 1, .stride_w = 1, .dilation_h = 1, .dilation_w = 1 },
     };
-    if (rows != p->rows || !run(&same, false, row_begin, row_end, scratch, scratch_bytes)) {
+    const mica_x86_t choice = mica_x86_choice();
+    if (row_end - row_begin < FEW && choice != MICA_X86_VECTOR && !MICA_CODED(p->ch.layout) && shifts_down(&p->ch, p->out_n)) {
+        for (uint32_t row = row_begin; row < row_end; ++row) {
+            mica_dense(choice, &p->ch, p->out_n, p->x + (size_t)row * p->in_k, p->in_k, p->y + (size_t)row * p->out_n);
+        }
+    } else if (rows != p->rows || !run(&same, false, row_begin, row_end, scratch, scratch_bytes)) {
         mica_fully_connected_s8_c32(p, row_begin, row_end, scratch, scratch_bytes);
     }
 }
