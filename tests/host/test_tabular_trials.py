@@ -11,7 +11,7 @@ import numpy as np
 import onnxruntime
 import pytest
 from nets import Net
-from onnx import TensorProto
+from onnx import TensorProto, helper
 from test_classic import of_file
 
 from mica.cli.main import main
@@ -251,3 +251,131 @@ def test_a_feature_that_is_not_there(tmp_path: Path) -> None:
     net.output(net.add("Cast", net.add("Less", x, net.const(np.array([0, 1], np.float32))), to=1), [1, 2])
     with pytest.raises(MicaError, match="Gather"):
         compile_file(net.save(tmp_path))
+
+
+def agreement(folder: str) -> list[float]:
+    """Shares of equal labels of a trial, a column each, with ONNX Runtime."""
+    path = TRIALS / folder / "model.onnx"
+    with np.load(path.with_name("calib.npz")) as calib, np.load(path.with_name("test.npz")) as test:
+        name = calib.files[0]
+        x, rows = calib[name], test[name]
+    session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
+    found = of_file(compile_file(path, {name: x}).data, rows)
+    real = session.run([session.get_outputs()[0].name], {name: rows})[0].reshape(len(rows), -1)
+    labels = np.concatenate([a.reshape(len(rows), -1) for a in found], axis=1)[:, : real.shape[1]]
+    return [float(v) for v in (np.rint(labels) == real).mean(axis=0)]
+
+
+@brought
+@pytest.mark.parametrize(
+    ("folder", "least"),
+    (
+        ("isotonic-calibration", 0.95),
+        ("lightgbm-categories", 0.99),
+        ("multi-output-labels", 0.97),
+        ("one-vs-one", 0.97),
+        ("quantile-transformer", 0.98),
+    ),
+)
+def test_labels_of_a_trial(folder: str, least: float) -> None:
+    found = agreement(folder)
+    assert found and min(found) >= least, found
+
+
+@brought
+def test_a_kind_that_is_beyond() -> None:
+    """One line with its name and a remedy, not one for each operator of its own."""
+    with pytest.raises(MicaError, match="a KNNImputer") as caught:
+        compile_file(TRIALS / "missing-values-by-neighbours" / "model.onnx")
+    assert "SimpleImputer" in str(caught.value) and "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("ops", "kind"), ((("TopK", "CumSum", "ArgMin", "GatherElements"), "AdaBoost"), (("Solve",), "Gauss"))
+)
+def test_kinds_by_their_operators(ops: tuple[str, ...], kind: str, tmp_path: Path) -> None:
+    net = Net()
+    x = net.input([1, 3])
+    made = {
+        "ArgMin": lambda: net.add("ArgMin", x, axis=1),
+        "CumSum": lambda: net.add("CumSum", x, net.const(np.array(1))),
+        "GatherElements": lambda: net.add("GatherElements", x, net.const(np.array([[0]])), axis=1),
+        "Solve": lambda: net.add("Solve", x, x, domain="com.microsoft"),
+        "TopK": lambda: net.add("TopK", x, net.const(np.array([1])), outputs=["v", "i"]),
+    }
+    for op in ops:
+        made[op]()
+    net.add("ArrayFeatureExtractor", x, net.const(np.array([0])), domain=ML)
+    net.domains |= {ML: 3, "com.microsoft": 1}
+    net.output(net.add("Relu", x), [1, 3])
+    with pytest.raises(MicaError, match=kind):
+        compile_file(net.save(tmp_path))
+
+
+def test_a_file_of_other_coefficients(tmp_path: Path) -> None:
+    net = Net()
+    y = net.add("LinearRegressor", net.input([1, 3]), coefficients=[1.0] * 6, intercepts=[0.0], targets=1, domain=ML)
+    net.domains[ML] = 3
+    net.output(y, [1, 1])
+    with pytest.raises(MicaError, match="6 coefficients for 3 features"):
+        compile_file(net.save(tmp_path))
+
+
+@pytest.mark.parametrize("shared", (True, False))
+def test_categories_of_a_tree(shared: bool, tmp_path: Path) -> None:
+    """x2 in {0, 1, 3}: a chain of questions whose answers are one node, and its like with a node each; also numbers between."""
+    net = Net(opset=17)
+    yes = [4, 4, 4] if shared else [4, 5, 6]
+    leaves = 1 if shared else 3
+    nodes = 4 + leaves
+    y = net.add(
+        "TreeEnsembleRegressor", net.input([1, 3]), n_targets=1,
+        nodes_treeids=[0] * nodes, nodes_nodeids=[*range(nodes)], nodes_featureids=[2, 2, 2, *[0] * (nodes - 3)],
+        nodes_modes=["BRANCH_EQ"] * 3 + ["LEAF"] * (nodes - 3), nodes_values=[1.0, 3.0, 0.0, *[0.0] * (nodes - 3)],
+        nodes_truenodeids=[*yes, *[0] * (nodes - 3)], nodes_falsenodeids=[1, 2, 3, *[0] * (nodes - 3)],
+        target_treeids=[0] * (1 + leaves), target_nodeids=[3, *range(4, nodes)], target_ids=[0] * (1 + leaves),
+        target_weights=[-1.0, *[2.0] * leaves],
+    )  # fmt: skip
+    net.output(y, [1, 1])
+    compiled, (found,), (real,), _ = both(net, tmp_path)
+    assert set(np.unique(real)) == {-1.0, 2.0}
+    assert np.abs(found.reshape(real.shape) - real).max() <= 3 / 255
+    words = len(next(s for s in compiled.model.steps if s.kernel == "forest_s8").blobs["nodes"])
+    assert words <= (20 if shared else 32)
+
+
+def test_branches_that_are_shared_too_often(tmp_path: Path) -> None:
+    """A tree whose nodes all share their branches has 2 ** depth paths: refused, and soon."""
+    net, depth = Net(opset=17), 40
+    y = net.add(
+        "TreeEnsembleRegressor", net.input([1, 3]), n_targets=1,
+        nodes_treeids=[0] * (depth + 1), nodes_nodeids=[*range(depth + 1)], nodes_featureids=[k % 3 for k in range(depth)] + [0],
+        nodes_modes=["BRANCH_EQ"] * depth + ["LEAF"], nodes_values=[0.5] * (depth + 1),
+        nodes_truenodeids=[*range(1, depth + 1), 0], nodes_falsenodeids=[*range(1, depth + 1), 0],
+        target_treeids=[0], target_nodeids=[depth], target_ids=[0], target_weights=[1.0],
+    )  # fmt: skip
+    net.output(y, [1, 1])
+    with pytest.raises(MicaError, match="share branches"):
+        compile_file(saved(net, tmp_path))
+
+
+def test_outputs_that_are_a_sequence(tmp_path: Path) -> None:
+    """Labels in a row, and a sequence of probabilities: an output each."""
+    net = Net(seed=3)
+    x = net.input([1, 3])
+    scores = [net.add("Gemm", x, net.random(3, n), net.random(n)) for n in (3, 2)]
+    places = [net.add("Reshape", net.add("ArgMax", s, axis=1, keepdims=0), net.const(np.array([1, 1]))) for s in scores]
+    net.output(net.add("Concat", *places, axis=1), [1, 2], TensorProto.INT64)
+    parts = [net.add("Softmax", s, axis=1) for s in scores]
+    sequence = net.add("SequenceConstruct", *parts)
+    net.outputs.append(helper.make_tensor_sequence_value_info(sequence, TensorProto.FLOAT, None))
+    rows = np.random.default_rng(5).normal(size=(300, 3)).astype(np.float32)
+    path = net.save(tmp_path)
+    found = of_file(compile_file(path, {"x": rows}).data, rows)
+    session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
+    real = [session.run(None, {"x": row[None]}) for row in rows]
+    labels = np.concatenate([a.reshape(len(rows), -1) for a in found], axis=1)[:, :2]
+    assert (np.rint(labels) == np.concatenate([r[0] for r in real])).mean() > 0.98
+    for k in (0, 1):
+        off = np.abs(found[k - 2] - np.concatenate([r[1][k] for r in real]))
+        assert off.max() < 0.03

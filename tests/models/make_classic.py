@@ -28,6 +28,7 @@ from onnxmltools.convert.common.data_types import FloatTensorType as RowType
 from skl2onnx import convert_sklearn
 from skl2onnx.common.data_types import FloatTensorType
 from sklearn import datasets
+from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import ColumnTransformer
 from sklearn.decomposition import KernelPCA
 from sklearn.ensemble import (
@@ -44,6 +45,7 @@ from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import Matern
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge, RidgeClassifier
+from sklearn.multiclass import OneVsOneClassifier
 from sklearn.naive_bayes import GaussianNB, MultinomialNB
 from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor, LocalOutlierFactor
 from sklearn.pipeline import make_pipeline, make_union
@@ -54,6 +56,7 @@ from sklearn.preprocessing import (
     OrdinalEncoder,
     PolynomialFeatures,
     PowerTransformer,
+    QuantileTransformer,
     StandardScaler,
 )
 from sklearn.svm import SVC, SVR, OneClassSVM
@@ -83,6 +86,7 @@ class Case:
     detector: bool = False
 
 
+ISOTONIC = make_pipeline(StandardScaler(), LogisticRegression())
 RANKED = ColumnTransformer([("kinds", OrdinalEncoder(), [1])], remainder="passthrough")
 COLUMNS = ColumnTransformer(
     [
@@ -146,6 +150,15 @@ CASES = (
     Case("gauss_regressor", "diabetes", GaussianProcessRegressor(1.0 * Matern(0.1), alpha=0.3, normalize_y=True)),
     Case("outliers", "wine", make_pipeline(StandardScaler(), LocalOutlierFactor(10, novelty=True)), detector=True),
     Case("svm_regressor", "diabetes", make_pipeline(StandardScaler(), SVR(C=50))),
+    Case("isotonic", "breast_cancer", CalibratedClassifierCV(ISOTONIC, method="isotonic", cv=2)),
+    Case("one_vs_one", "wine", make_pipeline(StandardScaler(), OneVsOneClassifier(LogisticRegression()))),
+    Case("quantile", "wine", make_pipeline(QuantileTransformer(n_quantiles=20), LogisticRegression())),
+    Case(
+        "quantile_imputed",
+        "wine",
+        make_pipeline(SimpleImputer(), QuantileTransformer(n_quantiles=20), LogisticRegression()),
+        missing=0.1,
+    ),
     Case("adaboost", "wine", AdaBoostClassifier(n_estimators=10, random_state=SEED)),
     Case("bins", "wine", make_pipeline(KBinsDiscretizer(5, encode="onehot-dense"), LogisticRegression())),
     Case("bins_ordinal", "wine", make_pipeline(KBinsDiscretizer(5, encode="ordinal"), LogisticRegression())),

@@ -24,7 +24,7 @@ from onnx import helper, numpy_helper
 from mica.custom import NO_CUSTOM, CustomOps, Operator, define
 from mica.errors import MicaError, Unsupported
 from mica.format.schema import MAX_INPUTS
-from mica.importer import loops, neighbours, precision, tidy_names
+from mica.importer import beyond, loops, neighbours, precision, tidy_names
 from mica.importer.expand import fused, ml, transformers
 from mica.importer.expand.operators import spell
 from mica.importer.fold import fold, is_constant
@@ -71,6 +71,7 @@ def import_onnx(
             f"{path}: ONNX opset {opset}",
             todo=f"mica reads {OLDEST_OPSET} to {newest}. Export the model with another opset.",
         )
+    beyond.check(model, path)
     exact_round.without(model)
     if model.functions:
         model = onnx.inliner.inline_local_functions(model)
@@ -159,6 +160,7 @@ class _Importer:
 
     def __post_init__(self) -> None:
         self.used_shapes: set[str] = set()
+        self.sequences: dict[str, list[str]] = {}  # outputs that are sequences: their tensors
         used = {name for n in self.model.graph.node for name in (*n.input, *n.output)}
         size = max(
             self.path.stat().st_size if self.path.is_file() else 0, self.model.ByteSize()
@@ -190,8 +192,8 @@ class _Importer:
                 for part in self._expanded(n):
                     self._add_node(part)
         self._raise_problems()
-        for o in proto.output:
-            self._add_output(o.name)
+        for name in (n for o in proto.output for n in self.sequences.get(o.name, [o.name])):
+            self._add_output(name)
         self._raise_problems()
         if not g.inputs or not g.outputs:
             raise Unsupported(f"{self.path}: the model has no {'outputs' if g.inputs else 'inputs'}")
@@ -298,6 +300,8 @@ class _Importer:
                 self._add_branch(proto, bool(condition.any()))
             elif proto.op_type in ("Loop", "Scan"):
                 self._add_loop(proto)
+            elif proto.op_type == "SequenceConstruct" and proto.output[0] in {o.name for o in self.model.graph.output}:
+                self.sequences[proto.output[0]] = list(proto.input)  # each becomes an output of its own
             elif any(a.type in (onnx.AttributeProto.GRAPH, onnx.AttributeProto.GRAPHS) for a in proto.attribute):
                 raise ValueError("control flow; export the model without it")
             elif all(not i or i in g.values for i in proto.input):

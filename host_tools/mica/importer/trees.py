@@ -3,7 +3,7 @@
 x < t         =>   x <= the float32 before t
 x >= t, > t   =>   the children of x < t, x <= t, exchanged
 x == t, != t  =>   x <= t, then x <= the float32 before t
-x in {a, b}   =>   x == a, else x == b
+x in {a, b}   =>   x == a, else x == b; a chain of these whose answer is one node is such a set, of which 3, 4 and 5 are 3 <= x <= 5
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,6 +15,7 @@ from onnx import TensorProto, numpy_helper
 from mica.ir.forest import Forest
 
 MOST_NODES = 1 << 22  # of a forest that is read: 16 MB and more in a file
+MOST_SHARED = 1 << 16  # nodes of a forest whose branches share some
 MODES = ("BRANCH_LEQ", "BRANCH_LT", "BRANCH_GTE", "BRANCH_GT", "BRANCH_EQ", "BRANCH_NEQ", "BRANCH_MEMBER")
 AGGREGATES = ("AVERAGE", "SUM", "MIN", "MAX")
 POST_TRANSFORMS = ("NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO", "PROBIT")
@@ -202,8 +203,11 @@ def _grown(roots: Sequence[int], node: Any, leaf: Any, bias: np.ndarray, factor:
     while todo:
         i, table, at = todo.pop()
         seen += 1
-        if seen > 8 * size + 64:
-            raise ValueError("its trees run in a circle, or share branches")
+        if seen > max(8 * size, MOST_SHARED):
+            raise ValueError(
+                "its trees run in a circle, or share branches that written out are too many; train with fewer categories, "
+                "or encode them (OneHotEncoder)"
+            )
         mode, column, value, missing, yes, no = node(i)
         if mode == "LEAF":
             table[at] = g.add(-1)
@@ -223,17 +227,30 @@ def _grown(roots: Sequence[int], node: Any, leaf: Any, bias: np.ndarray, factor:
             g.equal = True
             if missing:
                 raise ValueError("a question whether a feature is equal that a missing one answers with yes")
-            for v in (
-                sorted(value) if mode == "BRANCH_MEMBER" else [value]
-            ):  # what is below one is none of those to come
-                table[at] = upper = g.add(column, float(np.float32(v)))
-                g.yes[upper] = lower = g.add(column, _before(v))
+            values = list(value) if mode == "BRANCH_MEMBER" else [value]
+            while mode == "BRANCH_EQ" and (follows := node(no))[:2] == (mode, column) and follows[3:5] == (False, yes):
+                values.append(follows[2])  # a set of categories, as LightGBM's exporter writes it
+                no = follows[5]
+            for low, high in _runs(values):  # what is below one is none of those to come
+                table[at] = upper = g.add(column, float(np.float32(high)))
+                g.yes[upper] = lower = g.add(column, _before(low))
                 todo += [(no, g.yes, lower), (yes, g.no, lower)]
                 table, at = g.no, upper
             todo.append((no, table, at))
         else:
             raise ValueError(f"a node of mode {mode}")
     return g.forest(starts, bias, factor)
+
+
+def _runs(values: Sequence[float]) -> list[tuple[float, float]]:
+    """Return numbers in order as ranges: whole ones that follow each other, all of which count as one category, are one."""
+    runs: list[tuple[float, float]] = []
+    for v in sorted(set(values)):
+        if runs and v == runs[-1][1] + 1 and v == int(v) and abs(v) < 1 << 23:
+            runs[-1] = runs[-1][0], v
+        else:
+            runs.append((v, v))
+    return runs
 
 
 def _before(t: float) -> float:

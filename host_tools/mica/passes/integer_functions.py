@@ -12,7 +12,7 @@ the elements that were compared. Integer arithmetic on anything else is refused.
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -70,6 +70,40 @@ def run(g: Graph) -> Graph:
                 raise ValueError(_too_many(g) or f"computes with {dtype} numbers; mica reads float32 models")
     refusals.stop()
     return g
+
+
+def numbers(g: Graph) -> Graph:
+    """Look up places of ArgMax and ArgMin that are computed with as real numbers, as votes are, or stand in a row as an output.
+
+    Cast(ArgMax(x), to=float)      =>   Gather(table of 0, 1 .., ArgMax(x))
+    Concat(ArgMax(x), ArgMax(y))   =>   Concat of such
+    """
+    places = {n.outputs[0]: n for n in g.nodes if n.op in ("ArgMax", "ArgMin")}
+    bases, readers = {name: name for name in places}, g.consumers()
+    for node in list(g.nodes):
+        out = node.outputs[0]
+        to_float = node.op == "Cast" and g.value(out).dtype not in (*INTEGERS, "bool") and _computes(g, out, readers)
+        if node.op == "Concat" and node.inputs and all(i in bases for i in node.inputs):
+            g.value(out).dtype = "float32"
+        elif not (to_float and node.inputs[0] in bases):
+            if (node.op in RENAMES or node.op == "Cast") and node.inputs[0] in bases:
+                bases[out] = bases[node.inputs[0]]
+            continue
+        for i in dict.fromkeys(node.inputs):
+            place = places[bases[i]]
+            n = g.value(place.inputs[0]).shape[int(place.attrs.get("axis", 0))]
+            y = _looked_up(g, node, _Function(bases[i], np.arange(n), True), i)
+            node.inputs = [y if x == i else x for x in node.inputs]
+        if to_float:
+            node.op, node.attrs = "Identity", {}
+    return dead_code.run(g)
+
+
+def _computes(g: Graph, x: str, readers: Mapping[str, Sequence[Node]]) -> bool:
+    """Return True if a value is not only renamed on its way to outputs."""
+    return any(
+        n.op not in (*RENAMES, "Cast") or _computes(g, n.outputs[0], readers) for n in readers.get(x, []) if n.outputs
+    )
 
 
 def _too_many(g: Graph) -> str:

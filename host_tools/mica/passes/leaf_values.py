@@ -20,7 +20,7 @@ COMPARISONS: Mapping[str, Callable[..., np.ndarray]] = {
 MOST = 1 << 18  # numbers in the leaves of a tree
 _MOST_ROWS = 1 << 12  # that go through a forest
 _PLAIN = ("Abs", "Exp", "Log", "Sqrt")
-_BOOL = 9  # of TensorProto
+BOOL = 9  # of TensorProto
 _ELEMENTWISE: Mapping[str, Callable[..., np.ndarray]] = {
     **COMPARISONS,
     "Add": lambda a, b: a + b,
@@ -125,7 +125,7 @@ def _computed(node: Node, arrays: Arrays, x: np.ndarray, at: Sequence[int], rank
 
 def _cast(node: Node, x: np.ndarray) -> np.ndarray | None:
     to = node.attrs.get("to")
-    if to == _BOOL:
+    if to == BOOL:
         return x != 0
     if to in INTEGER_TYPES:
         return np.trunc(x).astype(np.int64) if np.isfinite(x).all() else None

@@ -60,9 +60,11 @@ Pass = Callable[[Graph], Graph]
 # While operators still have their ONNX names and meaning.
 ONNX_PASSES: tuple[tuple[str, Pass], ...] = (
     ("distance_curves", distance_curves.run),  # before integer_functions: places of a TopK still are places
+    ("searched", rising_features.searched),  # likewise: its places are integers
     ("integer_functions", integer_functions.run),  # before all else: integers still have their types
     ("quantised_values", quantised_values.run),  # behind it, all activations are real numbers
     ("leaf_functions", leaf_functions.run),  # before index_inputs, to which its integers are row numbers
+    ("numbers", integer_functions.numbers),  # what leaf_functions has left
     ("einsum", einsum.run),  # before dense, as the next: they write matrix products
     ("cumsum", cumsum.run),
     ("scatter_rows", scatter_rows.run),  # before index_inputs: a place is a row number

@@ -2,7 +2,7 @@
 
 y = Scaler(x, offset, scale)              =>   y = Mul(Sub(x, offset), scale)
 y = ArrayFeatureExtractor(labels, k)      =>   y = Reshape(k): the number of the class; its name goes to the labels of the model
-y = ArrayFeatureExtractor(x, k)           =>   y = Gather(x, k)
+y = ArrayFeatureExtractor(x, k)           =>   y = Gather(x, k); likewise of real numbers x by a computed k
 y = ZipMap(p)                             =>   y = Identity(p): the probabilities as a tensor, in the classes' order
 y = LinearRegressor(x)                    =>   y = Gemm(x, coefficients, intercepts)
 k, y = LinearClassifier(x)                =>   s = Gemm(x); k = ArgMax(s); y = Softmax(s) | Sigmoid(s) | s
@@ -50,6 +50,10 @@ def _scaler(n: Any) -> None:
 
 def _array_feature_extractor(n: Any) -> None:
     labels = n.state.constant(n.i[0])
+    if labels is not None and labels.dtype.kind == "f" and n.state.constant(n.i[1]) is None:
+        picked = n.emit("Gather", [n.constant("numbers", labels.reshape(-1)), n.i[1]])
+        n.emit("Reshape", [picked, n.constant("shape", np.array([1, -1]))], n.proto.output[0])
+        return
     if labels is not None:
         _name_classes(n, labels.reshape(-1).tolist())
         n.emit("Reshape", [n.i[1], n.constant("shape", np.array([1, -1]))], n.proto.output[0])
@@ -108,6 +112,12 @@ def _linear(n: Any, results: int) -> str:
     weights = np.asarray(n.attrs["coefficients"], np.float32)
     if results < 1 or weights.size % results:
         raise ValueError(f"{weights.size} coefficients for {results} results")
+    given = (n.state.shape(n.i[0]) or (weights.size // results,))[-1]
+    if weights.size != given * results:
+        raise ValueError(
+            f"{weights.size // results} coefficients for {given} features; the exporter left some out "
+            "(SimpleImputer: export with add_indicator=False)"
+        )
     bias = np.asarray(n.attrs.get("intercepts", ()), np.float32)
     if bias.size not in (0, results):
         raise ValueError(f"{bias.size} intercepts for {results} results")
