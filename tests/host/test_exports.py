@@ -24,7 +24,9 @@ LOWER_FLOOR = {
     "sklearn_classifier_zipmap": 0.0,
     # A mean of embeddings that nearly cancels.
     "dynamo_embedding": 15.0,
+    "dynamo_embedding_bag": 15.0,
     "torchscript_embedding": 15.0,
+    "torchscript_embedding_bag": 15.0,
 }
 HIGHER_FLOOR = {
     "dynamo_gru": 40, "dynamo_gru_both": 30, "dynamo_lstm": 40, "dynamo_lstm_2layer": 38, "dynamo_unet": 33,

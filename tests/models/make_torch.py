@@ -364,6 +364,16 @@ class Embedded(nn.Module):
         return self.last(self.table(token).mean(dim=1))
 
 
+class Bag(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.bag = nn.EmbeddingBag(64, 8)
+        self.last = nn.Linear(8, 4)
+
+    def forward(self, token: Tensor) -> Tensor:
+        return self.last(self.bag(token))
+
+
 class SuperResolution(nn.Module):
     def __init__(self) -> None:
         super().__init__()
@@ -650,6 +660,7 @@ CASES = (
     Case("transformer", Encoder, EIGHT, exports=(*BOTH, Export("dynamo", "_opset23", opset=23)), steps=LONG),
     Case("attention", PlainAttention, EIGHT, steps=LONG),
     Case("embedding", Embedded, words, inputs=("token",)),
+    Case("embedding_bag", Bag, words, inputs=("token",), exports=BOTH_STATIC),
     Case("pixelshuffle", SuperResolution, coarse, approximate),
     Case("activations", Activations, images(2, 6), steps=LONG),
     Case("norms", norms, images(3, 10)),

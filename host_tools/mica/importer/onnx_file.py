@@ -42,6 +42,14 @@ from mica.passes.leaf_values import given_scaled
 from mica.passes.supported import ONNX_OPS
 
 OLDEST_OPSET = 7
+SEQUENCES = (
+    "ConcatFromSequence",
+    "SequenceAt",
+    "SequenceConstruct",
+    "SequenceEmpty",
+    "SequenceErase",
+    "SequenceInsert",
+)
 SHAPE_OPS = frozenset(("Shape", "Size"))
 INTEGER_TYPES = ("int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64", "bool")
 # On integers these mean what they mean on real numbers; sums and products of ONNX integers wrap and truncate.
@@ -160,7 +168,7 @@ class _Importer:
 
     def __post_init__(self) -> None:
         self.used_shapes: set[str] = set()
-        self.sequences: dict[str, list[str]] = {}  # outputs that are sequences: their tensors
+        self.sequences: dict[str, list[str]] = {}  # values that are sequences: their tensors
         used = {name for n in self.model.graph.node for name in (*n.input, *n.output)}
         size = max(
             self.path.stat().st_size if self.path.is_file() else 0, self.model.ByteSize()
@@ -300,8 +308,8 @@ class _Importer:
                 self._add_branch(proto, bool(condition.any()))
             elif proto.op_type in ("Loop", "Scan"):
                 self._add_loop(proto)
-            elif proto.op_type == "SequenceConstruct" and proto.output[0] in {o.name for o in self.model.graph.output}:
-                self.sequences[proto.output[0]] = list(proto.input)  # each becomes an output of its own
+            elif proto.op_type in SEQUENCES or (proto.op_type == "Identity" and proto.input[0] in self.sequences):
+                self._add_sequence(proto)
             elif any(a.type in (onnx.AttributeProto.GRAPH, onnx.AttributeProto.GRAPHS) for a in proto.attribute):
                 raise ValueError("control flow; export the model without it")
             elif all(not i or i in g.values for i in proto.input):
@@ -312,7 +320,7 @@ class _Importer:
                 state.problems.append(f"{place}: {NOT_SUPPORTED}")
         except ValueError as e:
             state.stop(f"{place}: {e}")
-        state.unknown.update(o for o in proto.output if o and o not in g.values)
+        state.unknown.update(o for o in proto.output if o and o not in g.values and o not in self.sequences)
 
     def _add_custom(self, proto: onnx.NodeProto, operator: Operator) -> None:
         """An operator of the user's own: one core node already, whose shape the user's file says."""
@@ -369,6 +377,21 @@ class _Importer:
             reads = helper.make_node(neighbours.OP, [f.x], [f.y], name)
             self.state.add_rows(neighbours.OP, reads, f.y, f.vectors.results, {"vectors": f.vectors})
 
+    def _add_sequence(self, proto: onnx.NodeProto) -> None:
+        """Sequences whose length is known are lists of tensors here; each tensor of an output is an output of its own."""
+        op, out = proto.op_type, proto.output[0]
+        tensors = self.sequences.get(proto.input[0], []) if proto.input else []
+        if op == "SequenceConstruct":
+            self.sequences[out] = list(proto.input)
+        elif op in ("Identity", "SequenceEmpty"):
+            self.sequences[out] = list(tensors)
+        elif op == "SequenceInsert" and len(proto.input) == 2:
+            self.sequences[out] = [*tensors, proto.input[1]]
+        elif op == "ConcatFromSequence" and tensors and not attributes(proto).get("new_axis", 0):
+            self._add_node(helper.make_node("Concat", tensors, [out], proto.name, axis=attributes(proto)["axis"]))
+        else:
+            raise ValueError("a sequence of tensors; stack them (torch.stack), or index a tensor")
+
     def _add_branch(self, proto: onnx.NodeProto, taken: bool) -> None:
         """The nodes of the branch that an If with a known condition takes; names are unique across branches in ONNX."""
         expected = "then_branch" if taken else "else_branch"
@@ -390,9 +413,11 @@ class _Importer:
                 self._add_node(part)
             return len(state.problems) == before and state.unknown.isdisjoint(node.output)
 
-        if all(not i or i in state.graph.values for i in proto.input):  # not behind something unknown
+        if all(
+            not i or i in state.graph.values or i in self.sequences for i in proto.input
+        ):  # not behind something unknown
             loops.unroll(proto, state, add)
-            state.fatal |= any(o and o not in state.graph.values for o in proto.output)
+            state.fatal |= any(o and o not in state.graph.values and o not in self.sequences for o in proto.output)
 
     def _add_plain_node(self, proto: onnx.NodeProto, place: str) -> None:
         proto = precision.with_single(proto)

@@ -65,6 +65,20 @@ def _where(state: ImportState, proto: onnx.NodeProto) -> onnx.NodeProto:
     return helper.make_node("Identity", [chosen], proto.output, proto.name)
 
 
+def _slice(state: ImportState, proto: onnx.NodeProto) -> onnx.NodeProto:
+    """Returns an Identity for a slice of all that there is: row numbers that it passes on still are an input's."""
+    shape, given = state.shape(proto.input[0]), [*proto.input[1:], "", ""]
+    parts = [state.constant(i) for i in given[:2]]
+    if len(proto.input) < 3 or not shape or any(p is None for p in parts) or state.constant(given[3]) is not None:
+        return proto
+    at = state.constant(given[2]) if given[2] else np.arange(len(shape))
+    whole = at is not None and all(
+        first in (0, -shape[axis]) and end >= shape[axis]
+        for first, end, axis in zip(*(np.reshape(p, -1).tolist() for p in (*parts, at) if p is not None), strict=False)
+    )
+    return helper.make_node("Identity", proto.input[:1], proto.output, proto.name) if whole else proto
+
+
 # The node that is imported instead; None where its outputs are constants of the graph already.
 REWRITTEN: Mapping[str, Callable[[ImportState, onnx.NodeProto], onnx.NodeProto | None]] = {
     "CastLike": _cast_like,
@@ -74,6 +88,7 @@ REWRITTEN: Mapping[str, Callable[[ImportState, onnx.NodeProto], onnx.NodeProto |
     "IsNaN": _never,
     "Shape": _shape,
     "Size": _shape,
+    "Slice": _slice,
     "Where": _where,
 }
 

@@ -1,6 +1,6 @@
 """Operators that do nothing at inference.
 
-y = Identity(x) | Dropout(x) | Cast(x, to=float)          =>   readers of y read x
+y = Identity(x) | Dropout(x) | Cast(x, to=float) | x * 1  =>   readers of y read x
 y = Cast(x, to=int64), x an integer already               =>   likewise
 y = Imputer(x), where a front end makes the input         =>   likewise
 likewise, where y is an output of the graph               =>   x takes the name y; y = Reshape(x) where it cannot
@@ -24,6 +24,7 @@ def run(g: Graph) -> Graph:
             node.op == "Identity"
             or (node.op == "Dropout" and not _training(g, node))
             or (node.op == "Cast" and _same_number(g, node))
+            or (node.op == "Mul" and _by_one(g, node))
             or (node.op == "Imputer" and g.features)  # a front end makes no NaN
         ):
             bypass(g, node)
@@ -36,6 +37,13 @@ def _same_number(g: Graph, node: Node) -> bool:
     if to in FLOAT_TYPES:
         return True
     return to in WIDE_INTEGERS and (g.value(node.inputs[0]).dtype in ("bool", "int32", "int64") or _counts(g, node))
+
+
+def _by_one(g: Graph, node: Node) -> bool:
+    """Return True if a product's second factor is 1 everywhere, as `nn.EmbeddingBag` has it, and widens nothing."""
+    ones = g.data(node.inputs[1])
+    same = g.value(node.inputs[0]).shape == g.value(node.outputs[0]).shape
+    return ones is not None and same and bool((ones == 1).all()) and g.value(node.inputs[1]).quant is None
 
 
 def _counts(g: Graph, node: Node) -> bool:
