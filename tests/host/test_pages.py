@@ -61,7 +61,7 @@ def own_lines(text: str) -> list[str]:
     def empty(found: re.Match[str]) -> str:
         return "\n" * found[0].count("\n")
 
-    for pattern in (r"^```\n\$ .*?^```\n", r"<!-- gen:.*?<!-- end -->", r"<!-- what the soak.*?<!-- end of"):
+    for pattern in (r"^```\n\$ .*?^```\n", r"<!-- gen:.*?<!-- end -->"):
         text = re.sub(pattern, empty, text, flags=re.S | re.M)
     return text.splitlines()
 

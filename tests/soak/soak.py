@@ -2,7 +2,7 @@
 """Try for hours what tests try for seconds: fuzzers, boards in trouble, mistakes in a copy of the tree.
 
 What the fuzzers keep on the way stays in the cache, and is where the next soak begins. Ends with the figures, and with exit
-code 1 and what broke. The figures also go to soak.json in the cache; `--note` makes them the section in tests/README.md.
+code 1 and what broke. The figures also go to soak.json in the cache; `--note` keeps them in the tree.
 """
 
 from __future__ import annotations
@@ -25,10 +25,7 @@ from mica.toolchain.cache import cache_dir
 
 ROOT = Path(__file__).resolve().parents[2]
 
-README = ROOT / "tests" / "README.md"
-NOTED = Path(__file__).with_name("soak.json")  # what README.md's section is made of
-BEGIN = "<!-- what the soak has tried: written by scripts/soak --note -->\n"
-END = "<!-- end of what the soak has tried -->\n"
+NOTED = Path(__file__).with_name("soak.json")  # the figures of the last soak that was noted
 
 
 def revision() -> str:
@@ -69,39 +66,16 @@ def as_text(summary: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def section(summary: dict[str, Any] | None) -> str:
-    """Markdown of a soak's figures."""
-    if summary is None:
-        return "No soak of this revision has been noted.\n"
-    lines = [
-        f"Revision {summary['revision']}, {summary['date']}, {summary['minutes']:g} minutes, {summary['problems']} problems.\n",
-        "| what | tried |",
-        "| --- | --- |",
-    ]
-    for title, figures in summary["parts"].items():
-        lines.append(f"| {title} | " + ", ".join(f"{key} {value:,}" for key, value in figures.items()) + " |")
-    return "\n".join(lines) + "\n"
-
-
-def replaced(readme: str, new: str) -> str:
-    before, begin, rest = readme.partition(BEGIN)
-    _, end, after = rest.partition(END)
-    if not begin or not end:
-        raise SystemExit(f"soak: {README} has lost the lines that mark its figures")
-    return f"{before}{begin}\n{new}\n{end}{after}"
-
-
 def note(path: Path) -> int:
-    """The summary at `path` becomes the README's section, and stays beside it."""
+    """Keep the summary at `path` in the tree."""
     try:
         summary = json.loads(path.read_text(encoding="utf-8"))
-        new = replaced(README.read_text(encoding="utf-8"), section(summary))
+        shown = as_text(summary)
     except (OSError, KeyError, TypeError, ValueError) as e:
         print(f"soak: cannot note {path}: {e}; scripts/soak writes such a file", file=sys.stderr)
         return 1
     NOTED.write_text(json.dumps(summary, indent=1) + "\n", encoding="utf-8")
-    README.write_text(new, encoding="utf-8")
-    print(f"{README}: the figures of revision {summary['revision']}")
+    print(f"{NOTED}: {shown}")
     return 0
 
 

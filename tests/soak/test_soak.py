@@ -1,4 +1,4 @@
-"""scripts/soak: its parts' figures as JSON, as text and as the section of tests/README.md."""
+"""scripts/soak: its parts' figures as JSON, and as text."""
 
 from __future__ import annotations
 
@@ -15,13 +15,6 @@ import soak_parts
 from soak_parts import Found, Settings
 
 SETTINGS = Settings(seconds=1, seed=1, jobs=1, boards=())
-
-
-def test_noted() -> None:
-    """The README's figures are those of soak.json."""
-    summary = json.loads(soak.NOTED.read_text(encoding="utf-8")) if soak.NOTED.exists() else None
-    text = soak.README.read_text(encoding="utf-8")
-    assert text == soak.replaced(text, soak.section(summary)), "run scripts/soak --note"
 
 
 def test_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
@@ -53,21 +46,16 @@ def test_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest
 
 
 def test_note(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    """--note writes the section; a file that is no summary is refused and leaves README as it is."""
-    readme = tmp_path / "README.md"
-    readme.write_text(f"before\n{soak.BEGIN}\nold\n\n{soak.END}after\n")
-    monkeypatch.setattr(soak, "README", readme)
+    """--note keeps the figures; a file that is no summary is refused."""
     monkeypatch.setattr(soak, "NOTED", tmp_path / "noted.json")
     (tmp_path / "bad.json").write_text("[1]")
     assert soak.note(tmp_path / "bad.json") == 1 and "cannot note" in capsys.readouterr().err
-    assert "old" in readme.read_text() and not soak.NOTED.exists()
+    assert not soak.NOTED.exists()
     parts = {"files": {"inputs": 1234567}}
     summary = {"revision": "abc", "date": "2026-01-02", "seed": 3, "minutes": 120.5, "problems": 0, "parts": parts}
     (tmp_path / "good.json").write_text(json.dumps(summary))
     assert soak.note(tmp_path / "good.json") == 0
-    text = readme.read_text()
-    assert "Revision abc, 2026-01-02, 120.5 minutes, 0 problems." in text and "| files | inputs 1,234,567 |" in text
-    assert text.startswith("before\n") and text.endswith("after\n") and "old" not in text
+    assert "files: inputs 1,234,567" in capsys.readouterr().out
     assert json.loads(soak.NOTED.read_text()) == summary
 
 
