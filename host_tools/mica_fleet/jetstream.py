@@ -104,7 +104,7 @@ class Gateway:
         try:
             import nats  # noqa: F401
         except ImportError:
-            raise MicaError("the Python package nats-py is missing", todo="pip install 'mica[fleet]'") from None
+            raise MicaError("the Python package nats-py is missing", todo="pip install 'mica-mcu[fleet]'") from None
         for name in models:
             if not _NAME.fullmatch(name):
                 raise MicaError(

@@ -44,7 +44,7 @@ def _client() -> Any:
     try:
         import paho.mqtt.client as mqtt
     except ImportError:
-        raise MicaError("the Python package paho-mqtt is missing", todo="pip install 'mica[fleet]'") from None
+        raise MicaError("the Python package paho-mqtt is missing", todo="pip install 'mica-mcu[fleet]'") from None
 
     class Client(mqtt.Client):
         def loop_forever(self, *args: Any, **more: Any) -> Any:

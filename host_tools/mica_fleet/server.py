@@ -30,7 +30,7 @@ class Server:
         except ImportError as e:
             raise MicaError(
                 f"the Python package {(e.name or '').partition('.')[0]} is missing",
-                todo="pip install 'mica[fleet]'",
+                todo="pip install 'mica-mcu[fleet]'",
             ) from None
         del starlette
         if host not in LOOPBACK and not token:

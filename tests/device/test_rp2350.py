@@ -96,5 +96,5 @@ def test_counts(tmp_path: Path) -> None:
 
 def test_without_unicorn(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    with pytest.raises(MicaError, match=r'unicorn is missing.*; pip install "mica\[emulators\]"'):
+    with pytest.raises(MicaError, match=r'unicorn is missing.*; pip install "mica-mcu\[emulators\]"'):
         rp2350.install()

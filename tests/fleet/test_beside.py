@@ -65,7 +65,7 @@ def test_what_to_install_is_said(alone: Path, words: list[str]) -> None:
     shutil.copy(HOST_TOOLS / "mica" / "demo" / "digits_test.npz", alone / "x.npz")
     done = without(alone, *words)
     assert done.returncode == 1 and done.stdout == ""
-    assert done.stderr.count("\n") == 1 and "mica_fleet is missing; pip install 'mica[fleet]'" in done.stderr
+    assert done.stderr.count("\n") == 1 and "mica_fleet is missing; pip install 'mica-mcu[fleet]'" in done.stderr
 
 
 def test_a_board_without_it_is_named(unix_board: Link) -> None:

@@ -536,7 +536,7 @@ def test_a_newcomers_ten_lines(tmp_path: Path) -> None:
     lines = guide.split("<!-- ten lines -->\n```\n")[1].split("```")[0]
     assert len(lines.splitlines()) <= 10
     lines = lines.replace("init plant", f"init plant --broker mqtt://127.0.0.1:{free_port()}")
-    lines = lines.replace("host_tools/mica/demo", str(DEMO)).replace("pip install 'mica[fleet]'", "true")
+    lines = lines.replace("host_tools/mica/demo", str(DEMO)).replace("pip install 'mica-mcu[fleet]'", "true")
     lines = lines.replace("sudo apt install mosquitto", "true")
     script = f'mica() {{ "{sys.executable}" -m mica "$@"; }}\n{lines}code=$?\nkill $(jobs -p)\nwait\nexit $code\n'
     result = subprocess.run(["bash", "-c", script], cwd=tmp_path, capture_output=True, text=True, timeout=120)

@@ -215,7 +215,7 @@ def test_without_the_package(
 ) -> None:
     monkeypatch.setitem(sys.modules, "nats", None)
     assert main(["fleet", "serve", "fleet:host", str(digits_file), "--queue", "nats://127.0.0.1"]) == 1
-    assert "nats-py is missing; pip install 'mica[fleet]'" in capsys.readouterr().err
+    assert "nats-py is missing; pip install 'mica-mcu[fleet]'" in capsys.readouterr().err
 
 
 def test_an_address_keeps_its_password_to_itself() -> None:

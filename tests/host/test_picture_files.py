@@ -167,7 +167,7 @@ def test_without_pillow_one_line_says_so(
     (tmp_path / "a.png").write_bytes(b"\x89PNG")
     monkeypatch.setitem(sys.modules, "PIL", None)
     said = _error(["run", str(packed), str(tmp_path / "a.png")], capsys)
-    assert "needs the Python package Pillow" in said and "mica[pictures]" in said
+    assert "needs the Python package Pillow" in said and "mica-mcu[pictures]" in said
 
 
 def _png(path: Path, x: np.ndarray, depth: int) -> Path:

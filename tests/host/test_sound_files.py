@@ -126,13 +126,13 @@ def test_without_the_packages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     others = [saved(tmp_path, X, *kind) for kind in (("WAV", "FLOAT"), ("WAV", "PCM_24"), ("FLAC", "PCM_16"))]
     monkeypatch.setitem(sys.modules, "soxr", None)
     with pytest.raises(
-        MicaError, match=r"has 8000 samples a second; the model takes 16000; pip install 'mica\[sound\]'"
+        MicaError, match=r"has 8000 samples a second; the model takes 16000; pip install 'mica-mcu\[sound\]'"
     ):
         sounds.read(slow, RATE)
     monkeypatch.setitem(sys.modules, "soundfile", None)
     np.testing.assert_array_equal(sounds.read(plain, RATE), X)
     for path in (*others, slow):
-        with pytest.raises(MicaError, match=r"pip install 'mica\[sound\]' reads it"):
+        with pytest.raises(MicaError, match=r"pip install 'mica-mcu\[sound\]' reads it"):
             sounds.read(path, RATE)
 
 

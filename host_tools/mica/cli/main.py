@@ -167,7 +167,7 @@ def find_command(name: str) -> ModuleType:
         return importlib.import_module(f"{__package__}.{name}")
     except ModuleNotFoundError as error:
         raise MicaError(
-            f"the Python package {error.name} is missing", todo="install mica again: pip install mica"
+            f"the Python package {error.name} is missing", todo="install mica again: pip install mica-mcu"
         ) from None
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from mica.errors import MicaError
 
 # What installs ours, by the words that they bring. Their distribution is mica's, and may be without their folder.
-INSTALL = dict.fromkeys(("fleet", "usb"), "pip install 'mica[fleet]'")
+INSTALL = dict.fromkeys(("fleet", "usb"), "pip install 'mica-mcu[fleet]'")
 
 
 def load(group: str, name: str) -> Any:

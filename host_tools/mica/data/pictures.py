@@ -35,7 +35,7 @@ def decoded(path: str | Path) -> np.ndarray:
     except ImportError:
         raise MicaError(
             f"{path}: reading pictures needs the Python package Pillow",
-            todo="pip install 'mica[pictures]', or give an .npz file",
+            todo="pip install 'mica-mcu[pictures]', or give an .npz file",
         ) from None
     try:
         with Image.open(path) as picture:

@@ -16,7 +16,7 @@ ENDING = ".wav"
 ENDINGS = (ENDING, ".wave", ".flac", ".ogg")
 LONGEST = 1 << 28  # bytes of int16: some two hours
 MOST_REAL = 2.0  # of sound from -1 to 1, which resampling may leave a little
-INSTALL = "pip install 'mica[sound]' reads it"
+INSTALL = "pip install 'mica-mcu[sound]' reads it"
 
 
 def is_sound(path: str | Path) -> bool:

@@ -155,7 +155,7 @@ def _version(found: str, facts: BoardSpec | None) -> Finding:
             "mica", BAD, f"mica {found} on the board is older than {mica.__version__} here", flash_line(facts)
         )
     if order > 0:
-        todo = "update it: pip install --upgrade mica"
+        todo = "update it: pip install --upgrade mica-mcu"
         return Finding("mica", BAD, f"mica {found} on the board is newer than {mica.__version__} here", todo)
     return Finding("mica", OK, found)
 

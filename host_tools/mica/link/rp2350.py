@@ -31,7 +31,9 @@ def runs(board: BoardSpec | None) -> bool:
 def install(progress: Progress = quiet) -> Path:
     """Return the library, compiled when missing by the compiler of this computer's engine."""
     if importlib.util.find_spec("unicorn") is None:
-        raise MicaError("the package unicorn is missing, which emulates a Pico 2", todo='pip install "mica[emulators]"')
+        raise MicaError(
+            "the package unicorn is missing, which emulates a Pico 2", todo='pip install "mica-mcu[emulators]"'
+        )
     files = sorted((data_dir("boards") / "common" / MACHINE).glob("*.[ch]"))
     compiler: list[str | Path] = [*shlex.split(os.environ.get("CC") or sysconfig.get_config_var("CC") or "gcc")]
     digest = hashlib.sha256(repr((_FLAGS, compiler)).encode() + b"".join(path.read_bytes() for path in files))
