@@ -1,6 +1,7 @@
 """Makes everything that is handed out, in one folder that any web server of static files can give.
 
-index.html  SHA256SUMS  manifest.json  sbom.json    what is there, and what it is made of
+index.html  manifest.json  sbom.json                what is there, and what it is made of
+SHA256SUMS  SHA256SUMS.sig                          the hash of each file; with --key its signature
 *.whl  pure/*.whl  *.tar.gz  *.tgz                  mica for Python, also without the engine; its sources; web page and npm package
 mica-*-BOARD.uf2 (.bin)                             firmware, each with its NOTICES and with /rom/digits.mica inside
 ARCH.json  ARCH/_mica.mpy  mica/*.mpy  package/     native modules and the runtime for `mip` (toolchain/mip_package.py)
@@ -10,6 +11,7 @@ The folder appears whole, or not at all. Of one revision it is the same, byte fo
 
     scripts/release -o FOLDER
     scripts/release -o FOLDER --board RPI_PICO --part images
+    scripts/release -o FOLDER --key KEY     KEY: made once by `ssh-keygen -t ed25519 -f KEY`
 """
 
 import argparse
@@ -46,6 +48,7 @@ from mica.web import site  # noqa: E402
 
 PARTS = ("wheel", "images", "natmod", "web")
 MODEL = "digits.mica"
+SIGNED_AS = "mica"  # what the signature is for: one of the same key for another purpose is refused
 DEMO = ROOT / "host_tools" / "mica" / "demo"
 
 NO_CIRCUITPYTHON = "its .mpy files begin with C instead of M, and only its own tools make them, which are not here"
@@ -100,7 +103,7 @@ def wheel(release: Release) -> None:
             run([sys.executable, "-m", "auditwheel", "repair", "-w", f"{work}/repaired", str(local)], Path(work))
             (local,) = Path(work).glob("repaired/*.whl")
         made = release.folder / local.name
-        pure = release.folder / "pure" / f"mica-{mica.__version__}-py3-none-any.whl"
+        pure = release.folder / "pure" / f"{'-'.join(local.name.split('-')[:2])}-py3-none-any.whl"
         pure.parent.mkdir()
         release_files.wheels(local, made, pure, time.gmtime(seconds))
     release.add(made, "wheel")
@@ -179,8 +182,11 @@ def web(release: Release) -> None:
     release.add(page, "web")
 
 
-def make(out: Path, boards: list[BoardSpec], parts: list[str], archs: list[str], families: list[str]) -> Release:
-    """All of it. Raises MicaError; then `out` is as it was."""
+def make(
+    out: Path, boards: list[BoardSpec], parts: list[str], archs: list[str], families: list[str], key: Path | None = None
+) -> Release:
+    """Make all of it, signed with an SSH key if one is given. Raises MicaError; then `out` is as it was."""
+    out = out.absolute()  # programs of the build work elsewhere
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise MicaError(f"{out} is there and not empty; name another folder")
     out.parent.mkdir(parents=True, exist_ok=True)
@@ -202,6 +208,8 @@ def make(out: Path, boards: list[BoardSpec], parts: list[str], archs: list[str],
         if "web" in parts:
             web(release)
         describe(release)
+        if key:
+            run(["ssh-keygen", "-q", "-Y", "sign", "-n", SIGNED_AS, "-f", str(key.absolute()), "SHA256SUMS"], half)
         half.chmod(0o755)
         if out.exists():
             out.rmdir()
@@ -285,6 +293,9 @@ def main() -> int:
         choices=FAMILY,
         help="smaller native modules for these families of models (default: all, or none with --arch)",
     )
+    parser.add_argument(
+        "--key", metavar="FILE", type=Path, help="an SSH key that signs SHA256SUMS (default: no signature)"
+    )
     args = parser.parse_args()
     boards = [board for board in all_boards() if board.flasher != "none"]
     if args.board:
@@ -293,7 +304,9 @@ def main() -> int:
             if board.flasher == "none":
                 raise MicaError(f"{board.name} is emulated: nobody flashes an image of it")
     families = args.family or ([] if args.arch else list(FAMILY))
-    release = make(Path(args.output), boards, args.part or list(PARTS), args.arch or list(natmod.ARCHS), families)
+    release = make(
+        Path(args.output), boards, args.part or list(PARTS), args.arch or list(natmod.ARCHS), families, args.key
+    )
     print(f"{args.output}: {len(release.files)} files, {len(release.skipped)} skipped")
     for entry in release.skipped:
         print(f"skipped {entry['what']}: {entry['why']}")

@@ -8,6 +8,11 @@ On a board with a network, where DIR is served at URL:
 
     import mip, sys
     mip.install("mica", index=URL, version=sys.implementation._mpy >> 10 & 15)
+
+mip compares no hashes. This file does, with a list of its own: copy it from a folder that you verified onto the board, then
+
+    import install
+    install.install(URL)
 """
 
 import sys
@@ -28,6 +33,8 @@ _ARCHS = (
     "rv32imc",
 )
 _LOADS = {"armv7em": "armv7m", "armv7emdp": "armv7emsp"}  # what they take as well
+# SHA-256 of a package's files, by their places in it. Whoever makes a package writes them into its copy of this file.
+SUMS = {}
 _NONE = "this firmware loads no native modules: flash one with mica in it (mica flash)"
 
 
@@ -77,50 +84,73 @@ def _folder_of(path):
         at = path.find("/", at + 1)
 
 
+def _digest(path):
+    """Return the SHA-256 of a file, in hexadecimal."""
+    import hashlib
+    from binascii import hexlify
+
+    sha, chunk = hashlib.sha256(), bytearray(2048)
+    with open(path, "rb") as f:
+        while n := f.readinto(chunk):
+            sha.update(memoryview(chunk)[:n])
+    return hexlify(sha.digest()).decode()
+
+
 def _copy(source, to):
-    """Copy a file; `to` is the old file or the whole new one, whenever the power goes."""
+    chunk = bytearray(2048)
+    with open(source, "rb") as old, open(to, "wb") as new:
+        while n := old.readinto(chunk):
+            new.write(memoryview(chunk)[:n])
+
+
+def _put(source, url, to):
+    """Install one file, if its SHA-256 is that of SUMS; `to` is the old file or the whole new one, whenever the power goes."""
     import os
 
+    new = to + ".new"
     _folder_of(to)
-    chunk = bytearray(2048)
-    with open(source, "rb") as old, open(to + ".new", "wb") as new:
-        while True:
-            n = old.readinto(chunk)
-            if not n:
-                break
-            new.write(memoryview(chunk)[:n])
-    try:
-        os.rename(to + ".new", to)
-    except OSError:  # a file system that does not write over one
-        os.remove(to)
-        os.rename(to + ".new", to)
+    if "://" in source or source.startswith(("github:", "gitlab:")):
+        import mip  # puts a file of any address into a folder, under its own name
+
+        mip.install(f"{source}/{url}", target=new)
+        folder, new = new, new + "/" + url.split("/")[-1]
+    else:
+        folder = None
+        _copy(f"{source}/{url}", new)
+    same = _digest(new) == SUMS[url]
+    if same:
+        try:
+            os.rename(new, to)
+        except OSError:  # a file system that does not write over one
+            os.remove(to)
+            os.rename(new, to)
+    else:
+        os.remove(new)
+    if folder:
+        os.rmdir(folder)
+    if not same:
+        raise RuntimeError(f"{source}/{url} is not the file of this package: its SHA-256 differs; nothing was changed by it")
 
 
 def install(source: str = "/remote", target: str = "/lib") -> None:
     """Install the engine that this board takes, and the runtime, from a package's folder or its address.
 
-    RuntimeError where the firmware takes none or has mica built in, or the package has none for it; OSError where a file cannot be read or written.
+    RuntimeError where the firmware takes none or has mica built in, the package has none for it, or a file is not the package's;
+    OSError where a file cannot be read or written.
     """
     if there := built_in():
         raise RuntimeError(f"this firmware has mica {there} built in, and imports that first: flash it to change it")
     name = arch()
     if not name:
         raise RuntimeError(_NONE)
-    if "://" in source or source.startswith(("github:", "gitlab:")):
-        import mip
-
-        mip.install(f"{source}/{name}.json", target=target)
-        return
-    import json
-
-    try:
-        with open(f"{source}/{name}.json") as f:
-            urls = json.load(f)["urls"]
-    except OSError:
-        raise RuntimeError(f"{source} has no engine for {name}: mica natmod --package DIR --arch {name}")
-    for number, (path, url) in enumerate(urls, 1):
-        print(f"{number} of {len(urls)}: {target}/{path}")
-        _copy(f"{source}/{url}", f"{target}/{path}")
+    engine = name + "/_mica.mpy"
+    if engine not in SUMS:
+        raise RuntimeError(f"this install.py knows no engine for {name}: mica natmod --package DIR --arch {name}")
+    urls = [engine] + [url for url in SUMS if not url.endswith("/_mica.mpy")]
+    for number, url in enumerate(urls, 1):
+        path = target + "/" + (url if url != engine else "_mica.mpy")
+        print(f"{number} of {len(urls)}: {path}")
+        _put(source, url, path)
 
 
 if __name__ == "__main__":

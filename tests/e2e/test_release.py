@@ -121,22 +121,33 @@ def release(*args: object) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, check=False, timeout=900)
 
 
-def small_release(out: Path, *parts: str) -> Path:
-    options = [*(f"--arch={arch}" for arch in ARCHS), *(f"--part={part}" for part in parts or PARTS)]
-    done = release("-o", out, "--board", "RPI_PICO", "--board", NO_IDF, *options)
-    assert done.returncode == 0, done.stderr
-    return out
+@pytest.fixture(scope="module")
+def key(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A key that signs, and beside it the file of public keys that may."""
+    folder = tmp_path_factory.mktemp("key")
+    run("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "", "-f", folder / "key", cwd=folder)
+    (folder / "allowed_signers").write_text("mica " + (folder / "key.pub").read_text())
+    return folder / "key"
+
+
+def small_release(work: Path, key: Path, *parts: str) -> Path:
+    """The page's line, typed in another folder, with options that leave most of it out."""
+    (line,) = (line for line in lines() if "release" in line)
+    program, *words = line.split()
+    options = [*(f"--arch={arch}" for arch in ARCHS), *(f"--part={part}" for part in parts or PARTS), "--key", key]
+    run(ROOT / program, *words, "--board", "RPI_PICO", "--board", NO_IDF, *options, cwd=work)
+    return work / words[-1]
 
 
 @pytest.fixture(scope="module")
-def made(firmware: Callable[[str], BuildResult], tmp_path_factory: pytest.TempPathFactory) -> Path:
+def made(firmware: Callable[[str], BuildResult], tmp_path_factory: pytest.TempPathFactory, key: Path) -> Path:
     firmware("RPI_PICO")
-    return small_release(tmp_path_factory.mktemp("release") / "out")
+    return small_release(tmp_path_factory.mktemp("release"), key)
 
 
-def test_the_same_bytes(made: Path, tmp_path: Path) -> None:
+def test_the_same_bytes(made: Path, key: Path, tmp_path: Path) -> None:
     """The same revision once more, in another folder: by day its wheels alone."""
-    again = small_release(tmp_path / "again", *PARTS[: None if ALL else 1])
+    again = small_release(tmp_path, key, *PARTS[: None if ALL else 1])
     first, second = ({p.relative_to(folder): p for p in folder.rglob("*") if p.is_file()} for folder in (made, again))
     if not ALL:
         first, second = (
@@ -167,6 +178,7 @@ def test_everything_is_there(made: Path) -> None:
     assert set(files) == {p.relative_to(made).as_posix() for p in made.rglob("*") if p.is_file()} - {
         "manifest.json",
         "SHA256SUMS",
+        "SHA256SUMS.sig",
     }
     done = subprocess.run(
         ["sha256sum", "--check", "--strict", "SHA256SUMS"], cwd=made, capture_output=True, text=True, check=False
@@ -249,17 +261,36 @@ def test_the_first_line_answers(made: Path) -> None:
     assert said.decode().split() == ["digits", "False", "None"]
 
 
-def test_what_the_workflow_publishes(made: Path, tmp_path: Path) -> None:
-    """Its script takes the files that people take, and refuses a folder that was changed."""
-    script, assets = ROOT / ".github" / "publish.sh", tmp_path / "assets"
-    run(script, made, assets, cwd=tmp_path)
+def test_what_the_workflow_publishes(made: Path, key: Path, tmp_path: Path) -> None:
+    """Its script takes the files that people take, and refuses a folder that was changed, or that another key signed."""
+    script, assets, signers = ROOT / ".github" / "publish.sh", tmp_path / "assets", key.with_name("allowed_signers")
+    run(script, made, assets, signers, cwd=tmp_path)
     names = {path.name for path in assets.iterdir()}
     assert {path.name for path in [*made.glob("*.whl"), *made.glob("pure/*"), *made.glob("*.uf2")]} < names
-    assert {"SHA256SUMS", "sbom.json", "mica-mip.tar.gz", "NOTES.txt"} < names
+    assert {"SHA256SUMS", "SHA256SUMS.sig", "sbom.json", "mica-mip.tar.gz", "NOTES.txt"} < names
     changed = tmp_path / "changed"
     shutil.copytree(made, changed)
     (changed / "digits.mica").write_bytes(b"")
-    assert "digits.mica: FAILED" in run(script, changed, tmp_path / "more", cwd=tmp_path, code=1)
+    assert "digits.mica: FAILED" in run(script, changed, tmp_path / "more", signers, cwd=tmp_path, code=1)
+    sums = changed / "SHA256SUMS"
+    sums.write_text(re.sub(r".*digits.mica\n", f"{hashlib.sha256(b'').hexdigest()}  digits.mica\n", sums.read_text()))
+    assert "incorrect signature" in run(script, changed, tmp_path / "forged", signers, cwd=tmp_path, code=255)
+    run("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", tmp_path / "other", cwd=tmp_path)
+    (changed / "SHA256SUMS.sig").unlink()
+    run("ssh-keygen", "-q", "-Y", "sign", "-n", "mica", "-f", tmp_path / "other", sums, cwd=tmp_path)
+    run(script, changed, tmp_path / "other's", signers, cwd=tmp_path, code=255)
+
+
+def test_the_lines_that_verify(made: Path, url: str, key: Path, tmp_path: Path) -> None:
+    """The page's lines, in a shell."""
+    (block,) = re.findall(r"<!-- typed by the test of install.md, in a shell -->\n```\n(.*?)```", PAGE, flags=re.S)
+    shutil.copy(key.with_name("allowed_signers"), tmp_path)
+    (wheel,) = made.glob("*.whl")
+    typed = block.replace("URL", url).replace("WHEEL", wheel.name).replace("curl", "curl -s")
+    said = run("sh", "-ec", typed, cwd=tmp_path)
+    assert re.search(r'Good "mica" signature', said) and f"{wheel.name}: OK" in said
+    (tmp_path / "SHA256SUMS").write_text("")
+    assert "Could not verify" in run("sh", "-ec", typed.split("\n", 1)[1], cwd=tmp_path, code=255)
 
 
 def test_a_folder_in_use_is_left_alone(tmp_path: Path) -> None:
@@ -358,7 +389,7 @@ def test_the_wheel_of_python_alone(made: Path, tmp_path: Path) -> None:
     (wheel,) = made.glob("pure/*-py3-none-any.whl")
     with zipfile.ZipFile(wheel) as archive:
         archive.extractall(tmp_path)
-        listed = [line.split(",")[0] for line in archive.read("mica-0.1.0.dist-info/RECORD").decode().splitlines()]
+        listed = [line.split(",")[0] for line in archive.read("mica_mcu-0.1.0.dist-info/RECORD").decode().splitlines()]
         assert sorted(listed) == sorted(archive.namelist())
     assert not list(tmp_path.rglob("*.so"))
     printed = run(sys.executable, "-c", DIGITS_IN_PYTHON, cwd=tmp_path, PYTHONPATH=str(tmp_path), PATH="")

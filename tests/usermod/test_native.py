@@ -13,6 +13,7 @@ import ctypes
 import functools
 import json
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
@@ -45,7 +46,9 @@ from mica.run.host import HostRunner
 HERE = Path(__file__).parent
 CLASSIC = HERE.parent / "models" / "classic"
 DEMO = Path(mica.__file__).parent / "demo"
-ARCH = {"UNIX": "x64", "MPS2_AN385": "armv7m", "VIRT_RV32": "rv32imc", "RPI_PICO": "armv6m"} | ({"QEMU_M0": "armv6m"} if ALL else {})
+ARCH = {"UNIX": "x64", "MPS2_AN385": "armv7m", "VIRT_RV32": "rv32imc", "RPI_PICO": "armv6m"} | (
+    {"QEMU_M0": "armv6m"} if ALL else {}
+)
 STOCK = list(ARCH) if os.environ.get("MICA_STOCK") else ["UNIX", *["MPS2_AN385"] * ALL, "RPI_PICO"]
 
 ASIDE = "aside/_mica"  # where the native module lies that takes the place of a built-in one
@@ -180,7 +183,9 @@ def test_emulated(
 ) -> None:
     """The digits, byte for byte and layer by layer as on the host; scripts; a soft reset in mid-run; Ctrl-C."""
     name = target
-    with native_board(name, {"model.mica": digits}, version, smaller_module(name, [digits, *(models[m] for m in USED)])) as board:
+    with native_board(
+        name, {"model.mica": digits}, version, smaller_module(name, [digits, *(models[m] for m in USED)])
+    ) as board:
         take_native(board)
         assert f"MicroPython v{version} ".encode() in board.exec("import sys\nprint(sys.version)")
         with monkeypatch.context() as patch:
@@ -258,7 +263,10 @@ def test_package(package: Path) -> None:
         paths = [path for path, _ in listed["urls"]]
         assert all((package / url).is_file() for _, url in listed["urls"])
         assert sorted(paths) == sorted(
-            ["_mica.mpy", *(p.relative_to(sources).with_suffix(".mpy").as_posix() for p in sources.rglob("mica/**/*.py"))]
+            [
+                "_mica.mpy",
+                *(p.relative_to(sources).with_suffix(".mpy").as_posix() for p in sources.rglob("mica/**/*.py")),
+            ]
         )
 
 
@@ -266,7 +274,17 @@ def test_package(package: Path) -> None:
 def test_install_chooses_on_a_board(package: Path, digits: bytes) -> None:
     """install.py takes the engine that the firmware loads, from the mounted folder by the real mpremote."""
     with start_emulator(load_board("MPS2_AN385"), stock_image("MPS2_AN385"), keep_flash=False) as emulator:
-        command = [sys.executable, "-m", "mpremote", "connect", emulator.port, "mount", package, "run", package / "install.py"]
+        command = [
+            sys.executable,
+            "-m",
+            "mpremote",
+            "connect",
+            emulator.port,
+            "mount",
+            package,
+            "run",
+            package / "install.py",
+        ]
         done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
         assert done.returncode == 0, done.stdout + done.stderr
         assert ": /lib/_mica.mpy" in done.stdout
@@ -277,14 +295,49 @@ def test_install_chooses_on_a_board(package: Path, digits: bytes) -> None:
     assert said == b"/lib/_mica.mpy None\n"
 
 
-def test_install_chooses(package: Path) -> None:
-    """The same on the unix port."""
+# What MicroPython's installer does with the address of one file, or with one that cannot be had.
+MIP = """
+import sys
+class mip:
+    def install(url, target):
+        import os
+        asked.append(url)
+        os.mkdir(target)
+        with open(url.replace("http://host", package), "rb") as f, open(target + "/" + url.split("/")[-1], "wb") as g:
+            g.write(f.read())
+asked = []
+sys.modules["mip"] = mip
+"""
+
+
+def test_install_chooses(package: Path, tmp_path: Path) -> None:
+    """The same on the unix port, from a folder and from an address. A file that is not the package's, such as one that a
+    server was made to give, is never installed, and the old one stays."""
+    forged = tmp_path / "forged"
+    shutil.copytree(package, forged)
+    for name in ("x64/_mica.mpy", "mica/learn.mpy"):
+        (forged / name).write_bytes((package / name).read_bytes() + b"\0")
     with UnixBoard(load_board("UNIX"), stock_image("UNIX")) as unix:
-        unix.exec(f"import sys\nsys.path.insert(0, {str(package)!r})\nfrom install import install\ndel sys.path[0]")
-        with pytest.raises(BoardError, match="nowhere has no engine for x64: mica natmod --package DIR --arch x64"):
-            unix.exec("install('nowhere', 'lib')")
-        unix.exec(f"install({str(package)!r}, 'lib')\nsys.path.append('lib')")
-        assert unix.exec("import mica, _mica\nprint(_mica.__file__)") == b"lib/_mica.mpy\n"
+        unix.exec(
+            f"package = {str(package)!r}\nimport sys\nsys.path.insert(0, package)\nimport install\ndel sys.path[0]"
+        )
+        unix.exec(MIP)
+        for source in (str(package), "http://host"):
+            unix.exec(f"install.install({source!r}, 'lib')")
+        asked = unix.exec("print(len(asked) == len(set(asked)) == len(install.SUMS) - 1, asked[0])").decode()
+        assert asked == "True http://host/x64/_mica.mpy\n"  # and no other engine
+        unix.exec("import os\nassert not [n for n in os.listdir('lib') + os.listdir('lib/mica') if n.endswith('.new')]")
+        unix.exec(f"package = {str(forged)!r}")
+        for source in (str(forged), "http://host"):
+            with pytest.raises(
+                BoardError, match=r"x64/_mica\.mpy is not the file of this package: its SHA-256 differs"
+            ):
+                unix.exec(f"install.install({source!r}, 'lib')")
+        with pytest.raises(BoardError, match="OSError"):
+            unix.exec("install.install('nowhere', 'lib')")
+        with pytest.raises(BoardError, match="knows no engine for x64: mica natmod --package DIR --arch x64"):
+            unix.exec("kept = install.SUMS.pop('x64/_mica.mpy')\ninstall.install(package, 'lib')")
+        assert unix.exec("sys.path.append('lib')\nimport mica, _mica\nprint(_mica.__file__)") == b"lib/_mica.mpy\n"
 
 
 def test_says_what_is_missing(native_unix: Link) -> None:
@@ -410,12 +463,34 @@ def test_library_for_windows(tmp_path: Path) -> None:
     """GCC's shifts, byte swap and conversion there, the last on Cortex-M0 too, equal those of Python and numpy."""
     library = tmp_path / "xtensawin.so"
     files = [data_dir("usermod_c") / "natmod" / name for name in ("xtensawin.c", "l2f.c")]
-    flags = ["-O2", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", "-DLIBGCC(name)=mica_##name", "-DL2F=mica_floatdisf"]
+    flags = [
+        "-O2",
+        "-Wall",
+        "-Wextra",
+        "-Werror",
+        "-shared",
+        "-fPIC",
+        "-DLIBGCC(name)=mica_##name",
+        "-DL2F=mica_floatdisf",
+    ]
     subprocess.run(["gcc", *flags, "-o", library, *files], check=True)
     code = ctypes.CDLL(str(library))
     rng = np.random.default_rng(0)
-    numbers = [int(x) >> int(n) for x, n in zip(rng.integers(-(1 << 63), 1 << 63, 3000), rng.integers(0, 64, 3000), strict=True)]
-    numbers += [0, 1, -1, (1 << 63) - 1, -(1 << 63), (1 << 24) + 1, (1 << 25) + 2, (1 << 40) + (1 << 16), (1 << 40) + (3 << 15) + 1]
+    numbers = [
+        int(x) >> int(n)
+        for x, n in zip(rng.integers(-(1 << 63), 1 << 63, 3000), rng.integers(0, 64, 3000), strict=True)
+    ]
+    numbers += [
+        0,
+        1,
+        -1,
+        (1 << 63) - 1,
+        -(1 << 63),
+        (1 << 24) + 1,
+        (1 << 25) + 2,
+        (1 << 40) + (1 << 16),
+        (1 << 40) + (3 << 15) + 1,
+    ]
     for name, kind in (("ashldi3", ctypes.c_uint64), ("lshrdi3", ctypes.c_uint64), ("ashrdi3", ctypes.c_int64)):
         function = getattr(code, f"mica_{name}")
         function.restype, function.argtypes = kind, [kind, ctypes.c_int]

@@ -110,7 +110,6 @@ def write(
         folder.mkdir(parents=True, exist_ok=True)
         for name in _packages(extras):
             shutil.rmtree(folder / name, ignore_errors=True)
-        shutil.copyfile(data_dir("firmware") / "mica" / "install.py", folder / "install.py")
         for name, data in files.items():
             path = folder / name
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -126,9 +125,20 @@ def write(
             shutil.copyfile(module.file, folder / name / "_mica.mpy")
             urls = [["_mica.mpy", f"{name}/_mica.mpy"], *([path, path] for path in files)]
             _write_json(folder / f"{name}.json", {"urls": urls})
+        _write_install(folder, files)
     except OSError as error:
         raise MicaError(f"cannot write {error.filename or folder}: {error.strerror}") from None
     return modules
+
+
+def _write_install(folder: Path, runtime: Collection[str]) -> None:
+    """Write install.py with the SHA-256 of the runtime and of each engine in the folder, also of those made before."""
+    found = [*sorted(folder.glob("*/_mica.mpy")), *(folder / path for path in runtime)]
+    sums = {path.relative_to(folder).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest() for path in found}
+    text = (data_dir("firmware") / "mica" / "install.py").read_text(encoding="utf-8")
+    before, line, after = text.partition("\nSUMS = {}\n")
+    assert line
+    (folder / "install.py").write_text(f"{before}\nSUMS = {json.dumps(sums, indent=4)}\n{after}", encoding="utf-8")
 
 
 def _write_json(path: Path, content: dict[str, object]) -> None:
