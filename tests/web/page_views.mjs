@@ -65,12 +65,15 @@ for (const [width, colorScheme] of [[1600, 'light'], [390, 'dark'], [1600, 'dark
   await page.locator('#board-choice').selectOption({ label: 'RPI_PICO' });
   view.board = await text('#board-facts');
   view.boxes = await page.locator('[aria-label=graph] rect').count();
+  view.names = await page.locator('[aria-label=memory] text').allInnerTexts();
+  view.scrolls = await page.locator('.wide.more').evaluateAll((all) => all.map((e) => e.getAttribute('aria-label')));
   view.layouts.push(await layout());
   view.missed.look = (await tabbed(page, 'look')).missed;
   view.heard.unnamed.push(...(await heard(page)).unnamed);
   await page.screenshot({ path: join(out, `look-${width}-${colorScheme}.png`), fullPage: true });
   await page.locator('#look-file').setInputFiles(join(given, 'hostile.mica'));
   await page.waitForFunction(() => document.querySelector('#report h2')?.textContent.includes('<img'));
+  view.listed = await page.locator('#look-model').inputValue();
   view.hostile = await page.evaluate(() => ({ ran: globalThis.hacked ?? null, images: document.images.length, scripts: document.scripts.length }));
   // The answer to the request for costs comes after the report.
   await page.waitForFunction(() => document.getElementById('boards').textContent.includes('mica fit'));
@@ -96,6 +99,16 @@ for (const [width, colorScheme] of [[1600, 'light'], [390, 'dark'], [1600, 'dark
   seen.push(view);
   await page.end();
 }
+// A site whose models take no sound has nothing to listen with.
+const mute = await playwright(browser, await serve(folder));
+await mute.route('**/site.json', async (route) => {
+  const site = await (await route.fetch()).json();
+  await route.fulfill({ json: { ...site, models: site.models.filter((one) => !one.rate) } });
+});
+await mute.goto('');
+await mute.waitForSelector('body[data-ready=try]');
+seen[0].mute = [await mute.locator('#word-tools').isVisible(), await mute.locator('#listen').isVisible(), await mute.locator('#word-answer').innerText()];
+await mute.end();
 seen[0].browser = await cpuSeconds(browser, true);
 console.log(JSON.stringify(seen));
 await browser.close();

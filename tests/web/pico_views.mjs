@@ -56,6 +56,18 @@ for (let i = 0; i < 3; ++i) await page.keyboard.press('Backspace');
 await page.keyboard.type('int(7*7)');
 await page.keyboard.press('Enter');
 await until('#terminal', '\n49');
+// As on a phone: a touch of the terminal leads to the input, whose line is sent whole.
+await page.dispatchEvent('#terminal', 'pointerup', { pointerType: 'touch' });
+seen.touched = await page.evaluate(() => document.activeElement.getAttribute('aria-label'));
+await page.keyboard.type('print(6*8+2)');
+await page.keyboard.press('Enter');
+await until('#terminal', '\n50');
+await page.keyboard.type('while 1: pass');
+await page.keyboard.press('Enter');
+await page.locator('#terminal-line button[type=submit], #terminal-line button:not([type])').first().click();
+await page.waitForTimeout(100);
+await page.locator('#terminal-line button', { hasText: 'Ctrl-C' }).click();
+await until('#terminal', 'KeyboardInterrupt');
 await page.locator('#prompt-files').setInputFiles({ name: 'hello.py', mimeType: 'text/plain', buffer: Buffer.from('print("hello", 3 * 37)') });
 await until('#prompt-state', 'hello.py');
 const drop = await page.evaluateHandle(() => {
@@ -88,11 +100,15 @@ note('prompt used');
 // ---- Try: the engine and the virtual Pico side by side
 await page.locator('#tab-try').click();
 await page.waitForSelector('body[data-ready=try]');
+// What was drawn before the Pico is wished for is computed, too; until then a line says what is waited for.
+await page.locator('#written').selectOption('2');
 await page.locator('#with-pico').check();
 const compared = async (box) => {
   await page.waitForFunction((s) => /bytes|BYTES/i.test(document.querySelector(`${s} + .pico`)?.textContent ?? ''), box);
   return text(`${box} + .pico`);
 };
+seen.before = [await compared('#digit-answer'), await text('#pico-state')];
+await page.evaluate(() => document.querySelector('#digit-answer + .pico').replaceChildren());
 await page.locator('#written').selectOption('4');
 seen.digit = await compared('#digit-answer');
 await page.locator('#recording').setInputFiles(join(given, 'sound.wav'));
@@ -111,6 +127,10 @@ const sign = async (line, press) => {
   await page.waitForFunction((l) => document.getElementById('sign-answer').textContent.includes(l), line);
   return text('#sign-answer');
 };
+await page.locator('#wipe').click();
+await page.locator('#teach').click();
+await until('#trouble', 'first');
+seen.blank = await text('#trouble');
 const show = (digit) => page.locator('#written').selectOption(digit);
 for (const [digit, name, knows] of [['1', 'pole', 'pole (1)'], ['4', 'flag', 'pole (1), flag (1)'], ['7', 'hook', 'flag (1), hook (1)']]) {
   await show(digit);
@@ -118,6 +138,9 @@ for (const [digit, name, knows] of [['1', 'pole', 'pole (1)'], ['4', 'flag', 'po
   await sign(knows, () => page.locator('#teach').click());
 }
 await sign('hook (1).', () => page.locator('#keep').click());
+await page.locator('#sign').fill('wrong');
+await sign('wrong (1)', () => page.locator('#teach').click());
+seen.forgot = await sign('hook (1).', () => page.locator('#sign-answer button', { hasText: 'Forget wrong' }).click());
 await page.locator('#sign').fill('ghost'); // which is not saved
 await sign('ghost (1)', () => page.locator('#teach').click());
 await sign('hook (1).', () => page.locator('#reset').click());
@@ -141,6 +164,7 @@ seen.unpredicted = await text('#board-facts');
 await page.locator('#measure').click();
 await until('#measured', 'A Pico takes');
 seen.measured = await text('#measured');
+seen.bars = await page.evaluate(() => getComputedStyle(document.querySelector('#measured td:last-child')).textAlign);
 note('look');
 
 // ---- Board

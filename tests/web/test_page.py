@@ -137,6 +137,7 @@ def test_every_view(made: Path, given: Path, tmp_path: Path) -> None:
     assert len(views) == 4 and views[0]["offline"] == answers[0][0][0]
     print(f"CPU of the browser: {views[0]['browser']:.1f} s, without the pages that were closed")
     assert "Chrome, Edge and Opera on a computer have it" in views[1]["noSerial"] and not views[1]["connects"]
+    assert views[0]["mute"][:2] == [False, False] and "No model here takes sound" in views[0]["mute"][2]
     for view in views:
         assert view["errors"] == view["requests"] == [], view
         assert view["drawn"] == view["keys"] == "1"
@@ -148,6 +149,10 @@ def test_every_view(made: Path, given: Path, tmp_path: Path) -> None:
         assert "passed here" in view["report"] and "Memory over time" in view["report"]
         assert "It fits." in view["board"] and "cycles" in view["board"]
         assert view["boxes"] == len(codec.decode(digits).steps) + 1
+        # The chart of memory has names and numbers; a part that is cut says that it scrolls; a file is no model of the list.
+        assert {"byte", "0", f"{codec.decode(digits).arena_bytes:,}", "1"} <= set(view["names"]), view["names"]
+        assert any("/" in name or "conv" in name.lower() for name in view["names"])
+        assert ("layers" in view["scrolls"]) == (view["width"] == 390) and view["listed"] == ""
         assert view["hostile"] == {"ran": None, "images": 0, "scripts": 1} and view["noServer"]
         assert view["damaged"].startswith("the file is cut short") and view["stale"] == ""
         assert len(view["layouts"]) == 3 and view["focus"] == "tab-look"
@@ -192,6 +197,9 @@ def test_the_virtual_pico(made: Path, given: Path, tmp_path: Path) -> None:
     for what, label in labels.items():
         line = rf"{label}: the same bytes from a virtual Pico, which takes [\d.]+ ms"
         assert re.match(line, seen[what]), seen[what]
+    assert seen["before"][0].startswith("2: the same bytes") and seen["before"][1] == "ready", seen["before"]
+    assert seen["touched"] == "A line for the prompt" and seen["bars"] == "left"
+    assert seen["blank"] == "Draw a sign first, on the paper above." and "wrong" not in seen["forgot"], seen["forgot"]
     for answer, label in zip(seen["signs"], ("flag", "pole"), strict=True):
         assert answer.startswith(label) and "knows pole (1), flag (1), hook (1)." in answer, answer
     assert "sound: True" in seen["prompt"] and "hello 111" in seen["prompt"]

@@ -14,11 +14,12 @@ export function draw(tag, attributes = {}, ...children) {
   return element;
 }
 
-// A part that may be wider than the window; the keyboard scrolls it too.
+// A part that may be wider than the window, and says so then; the keyboard scrolls it too.
 export function wide(name, child) {
   const region = make('div', { className: 'wide', tabIndex: 0 }, child);
   region.setAttribute('role', 'region');
   region.setAttribute('aria-label', name);
+  new ResizeObserver(() => region.classList.toggle('more', region.scrollWidth > region.clientWidth + 1)).observe(region);
   return region;
 }
 

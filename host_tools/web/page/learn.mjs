@@ -27,13 +27,20 @@ async function ask(line) {
   const [labels, counts, found] = JSON.parse(printed);
   const knows = labels.map((label, i) => `${label} (${counts[i]})`).join(', ') || 'nothing yet';
   const answer = found === 0 ? [] : [make('p', {}, make('b', {}, found ? found[0] : 'unknown'), found ? ` ${found[1].toFixed(2)}` : '')];
-  $('sign-answer').replaceChildren(...answer, make('p', { className: 'soft' }, `The virtual Pico knows ${knows}.`));
+  const forget = labels.map((label) => make('button', { type: 'button', onclick: () => change(`_h.forget(${quoted(label)})`) }, `Forget ${label}`));
+  $('sign-answer').replaceChildren(...answer, make('p', { className: 'soft' }, `The virtual Pico knows ${knows}.`), make('p', { className: 'row' }, ...forget));
 }
 
-const press = guarded(async (line) => {
-  if (!pixels) throw new Error('nothing is drawn yet');
-  $('sign-answer').textContent = 'The virtual Pico learns ...';
+const change = guarded(async (line) => {
+  $('sign-answer').textContent = there ? 'The virtual Pico works ...' : 'The virtual Pico starts (0.6 MB) ...';
   await ask(line);
+});
+
+const teach = guarded(async () => {
+  if (!pixels?.some((p) => p > 0)) throw new Error('Draw a sign first, on the paper above.');
+  const name = $('sign').value.trim();
+  if (!name) throw new Error('Name the sign first.');
+  await change(`_h.teach([x],${quoted(name)})`);
 });
 
 // Power off and on: the worker says when the board is at its prompt again.
@@ -46,15 +53,15 @@ const reset = guarded(async () => {
   await ask('');
 });
 
-// What was drawn: the board judges it where it was taught already.
+// What was drawn, null for a blank paper: the board judges it where it was taught already.
 export const drawn = guarded(async (given) => {
   pixels = given;
-  if (there) await ask('');
+  if (there && given) await ask('');
 });
 
 export function begin(site) {
   for (const id of ['teach', 'keep', 'reset']) $(id).disabled = !site.pico;
-  $('teach').onclick = () => press(`_h.teach([x],${quoted($('sign').value.trim())})`);
-  $('keep').onclick = () => press('_h.save()');
+  $('teach').onclick = teach;
+  $('keep').onclick = () => change('_h.save()');
   $('reset').onclick = reset;
 }

@@ -8,6 +8,7 @@ import { push } from './push.mjs';
 const BOX = 330;
 const HIGH = 40;
 const GAP = 22;
+const LEFT = 70; // of the chart of memory: the bytes stand there
 const shape = (dims) => dims.join('×') || 'scalar';
 
 export async function begin(site) {
@@ -18,10 +19,14 @@ export async function begin(site) {
   });
   const dropped = guarded(async (file) => {
     const bytes = new Uint8Array(await file.arrayBuffer());
+    $('look-model').selectedIndex = -1;
     $('report').replaceChildren(); // of a file that is refused nothing is shown, and nothing of another
     await report(site, file.name, bytes, () => bytesOf('facts', { method: 'POST', body: bytes }));
   });
-  $('look-model').onchange = listed;
+  $('look-model').onchange = () => {
+    $('look-file').value = '';
+    return listed();
+  };
   $('look-file').onchange = () => $('look-file').files[0] && dropped($('look-file').files[0]);
   $('look').addEventListener('dragover', (event) => event.preventDefault());
   $('look').addEventListener('drop', (event) => {
@@ -47,7 +52,7 @@ async function report(site, file, bytes, costs) {
   );
   const rows = m.layers.map((s) => {
     const t = tensors[s.outputs[0]];
-    return [s.name, s.kernel, shape(t.shape), number(s.macs), number(s.scratch), number(t.bytes)];
+    return [`${s.index} ${s.name}`, s.kernel, shape(t.shape), number(s.macs), number(s.scratch), number(t.bytes)];
   });
   const boards = make('div', { id: 'boards' });
   $('report').replaceChildren(
@@ -101,7 +106,7 @@ function onBoard(b, m) {
 function bars(unit, m, costs) {
   const most = costs.reduce((a, c) => Math.max(a, c ?? 0), 1);
   const rows = m.layers.map((s, i) => [s.name, costs[i] === null ? '–' : number(costs[i]), '▇'.repeat(Math.round((12 * (costs[i] ?? 0)) / most))]);
-  return wide(`${unit} of the layers`, table(['layer', unit, ''], rows));
+  return wide(`${unit} of the layers`, Object.assign(table(['layer', unit, ''], rows), { className: 'bars' }));
 }
 
 function predicted(b, m) {
@@ -159,7 +164,8 @@ function wire(y, a, b) {
   return draw('path', { class: 'wire', d: `M${side} ${y(a) + HIGH / 2}C${out} ${y(a) + HIGH / 2} ${out} ${y(a) + HIGH} ${out} ${y(a) + HIGH}V${y(b)}C${out} ${y(b) + HIGH / 2} ${out} ${y(b) + HIGH / 2} ${side} ${y(b) + HIGH / 2}` });
 }
 
-// Across the layers, down the bytes of the arena: a block for each tensor, from the layer that makes it to the last that reads it.
+// Across the layers, down the bytes of the arena: a block for each tensor, with its name, from the layer that makes it to the last that
+// reads it.
 function memory(m, tensors) {
   const n = m.info.layers;
   const uses = tensors.map((t) => ({ t, from: m.inputs.some((i) => i.id === t.id) ? 0 : n, to: m.outputs.some((o) => o.id === t.id) ? n - 1 : -1 }));
@@ -173,8 +179,15 @@ function memory(m, tensors) {
   const scale = 300 / Math.max(m.info.arenaBytes, 1);
   const blocks = shown.map(({ t, from, to }) => {
     const title = draw('title', {}, `${t.name}: ${number(t.bytes)} bytes`);
-    return draw('rect', { class: 'block', x: 10 + from * column, y: 10 + (t.address - base) * scale, width: (to - from + 1) * column - 1, height: Math.max(1, t.bytes * scale) }, title);
+    const [x, y, width, height] = [LEFT + from * column, 20 + (t.address - base) * scale, (to - from + 1) * column - 1, Math.max(1, t.bytes * scale)];
+    const letters = height >= 14 ? Math.floor((width - 8) / 7) : 0;
+    const name = t.name.length <= letters ? t.name : letters > 5 ? `…${t.name.slice(1 - letters)}` : '';
+    return draw('g', {}, draw('rect', { class: 'block', x, y, width, height }, title), draw('text', { x: x + 4, y: y + 12 }, name));
   });
   const text = `${number(m.info.arenaBytes)} bytes of tensors over ${n} layers`;
-  return draw('svg', { width: 20 + n * column, height: 340, role: 'img', 'aria-label': text }, ...blocks, draw('text', { x: 10, y: 332 }, text));
+  const every = Math.ceil(30 / column);
+  const layers = m.layers.filter((s) => s.index % every === 0).map((s) => draw('text', { x: LEFT + s.index * column, y: 336 }, String(s.index)));
+  const bytes = [0, 0.5, 1].map((part) => draw('text', { x: LEFT - 6, y: 24 + 300 * part, 'text-anchor': 'end' }, number(part * m.info.arenaBytes)));
+  const axes = [draw('text', { x: 0, y: 12 }, 'byte'), ...bytes, ...layers, draw('text', { x: LEFT, y: 352 }, `layer, by its number in the table below; ${text}`)];
+  return draw('svg', { width: LEFT + Math.max(n * column, 420), height: 360, role: 'img', 'aria-label': text }, ...blocks, ...axes);
 }

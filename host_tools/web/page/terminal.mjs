@@ -1,5 +1,7 @@
 // A terminal as far as MicroPython's prompt needs one: text, \r \n \b, and the escapes that move left and right and clear a line's rest.
-// It is plain text in a <pre>, so a screen reader has it, and a strict policy allows it.
+// It is plain text in a <pre>, so a screen reader has it, and a strict policy allows it. A phone shows its keyboard for the input above it.
+import { $, make } from './dom.mjs';
+
 const KEYS = { Enter: '\r', Backspace: '\x7f', Delete: '\x1b[3~', Tab: '\t', ArrowUp: '\x1b[A', ArrowDown: '\x1b[B', ArrowRight: '\x1b[C', ArrowLeft: '\x1b[D', Home: '\x1b[H', End: '\x1b[F' };
 const MOST = 2000; // lines that are kept
 
@@ -20,6 +22,17 @@ export class Terminal {
       event.preventDefault();
       send(text);
     });
+    const line = make('input', { autocomplete: 'off', autocapitalize: 'none', spellcheck: false, enterKeyHint: 'send', placeholder: 'a line for the prompt' });
+    line.setAttribute('aria-label', 'A line for the prompt');
+    const stop = make('button', { type: 'button', onclick: () => send('\x03') }, 'Ctrl-C');
+    const form = $(`${element.id}-line`);
+    form.replaceChildren(line, make('button', {}, 'Send'), stop);
+    form.onsubmit = (event) => {
+      event.preventDefault();
+      send(`${line.value}\r`);
+      line.value = '';
+    };
+    element.addEventListener('pointerup', (event) => event.pointerType === 'touch' && getSelection().isCollapsed && line.focus());
     element.addEventListener('paste', (event) => send(event.clipboardData.getData('text').replace(/\r?\n/g, '\r')));
   }
 

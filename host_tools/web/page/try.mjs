@@ -35,7 +35,9 @@ const raw = (view) => new Uint8Array(view.buffer, view.byteOffset, view.byteLeng
 // works only the newest question waits, so that of a microphone's answers it checks those that it has time for.
 let asking = false;
 let waiting = null;
+const newest = new Map(); // the last question below each box
 const beside = guarded(async (box, label, ask) => {
+  newest.set(box, [box, label, ask]);
   if (!$('with-pico').checked) return;
   if (asking) {
     waiting = [box, label, ask];
@@ -44,7 +46,7 @@ const beside = guarded(async (box, label, ask) => {
   asking = true;
   let line = box.nextElementSibling;
   if (!line?.classList.contains('pico')) box.after((line = make('p', { className: 'pico', role: 'status' })));
-  line.textContent ||= 'The virtual Pico computes ...';
+  line.textContent ||= $('pico-state').textContent === READY ? 'The virtual Pico computes ...' : 'The virtual Pico starts (0.6 MB) ...';
   try {
     const [equal, micros] = await ask(await pico());
     line.textContent = `${label}: ${equal ? 'the same bytes from' : 'OTHER BYTES from'} a virtual Pico, which takes ${(micros / 1000).toFixed(1)} ms at 125 MHz.`;
@@ -69,8 +71,24 @@ async function onBoard(board, file) {
   return file.includes('/') ? `own-${name}` : name;
 }
 
+// Starts the virtual Pico, which then computes what is there already.
+const READY = 'ready';
+const wish = guarded(async () => {
+  if (!$('with-pico').checked) return;
+  for (const question of newest.values()) beside(...question);
+  $('pico-state').textContent ||= 'starting (0.6 MB) ...';
+  try {
+    await pico();
+    $('pico-state').textContent = READY;
+  } catch (error) {
+    $('pico-state').textContent = '';
+    throw error;
+  }
+});
+
 export async function begin(site) {
   $('with-pico').disabled = !site.pico;
+  $('with-pico').onchange = wish;
   learn.begin(site);
   await digits(site);
   words(site);
@@ -89,6 +107,8 @@ async function digits(site) {
     pen.fillRect(0, 0, EDGE, EDGE);
     $('digit-answer').replaceChildren(make('p', { className: 'soft' }, 'Nothing is drawn yet.'));
     small(new Float32Array(64));
+    learn.drawn(null);
+    newest.delete($('digit-answer'));
     at = [EDGE / 2, EDGE / 4];
   };
   const ask = (pixels) => {
@@ -177,7 +197,7 @@ function centred({ data }) {
 function words(site) {
   const files = site.models.filter((one) => one.rate);
   $('sound-model').append(...files.map((one) => make('option', { value: one.file }, one.name)));
-  $('listen').disabled = $('recording').disabled = !files.length;
+  $('word-tools').hidden = !files.length;
   if (!files.length) $('word-answer').textContent = 'No model here takes sound. `mica web FOLDER` serves the models of a folder.';
   const listen = (m, samples) => answer($('word-answer'), $('sound-model').value, m, () => m.listen(samples));
   let end = null;
