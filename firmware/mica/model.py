@@ -135,6 +135,11 @@ class Model:
         python: bool | Sequence[str] = (),
         key: bytes | None = None,
     ) -> None:
+        if not isinstance(source, str):
+            try:
+                memoryview(source)
+            except TypeError:
+                raise TypeError(f"Model: a path, or the bytes of a .mica file, not {type(source).__name__}") from None
         gc.collect()  # what is allocated now stays: let it lie low, and leave the rest in one piece
         data = None
         try:
@@ -372,14 +377,20 @@ class Model:
             self._scored = place, n
         return self._scored
 
-    def top(self, k: int = 1, i: int | str | None = None) -> list[tuple[str | int, float]]:
-        """Return the k largest scores of the last run, [(label, score), ...], the largest first. i: an output, by its place or name.
+    def top(self, k: int = 1, i: int | str | Sequence[float] | None = None) -> list[tuple[str | int, float]]:
+        """Return the k largest scores of the last run, [(label, score), ...], the largest first. i: an output, by its place or name, or
+        scores that predict() gave.
 
         By default the output that holds scores of the classes. A label is the class's name, or its number where the file has
         none. Of equal scores the first comes first.
         """
+        if not isinstance(k, int):
+            raise TypeError(f"top: a number of scores is expected, not {k!r}")
         if i is None:
             i = self._scores()[0]
+        elif not isinstance(i, (int, str)):
+            labels = self._names_of(len(i))
+            return [(labels[j], i[j]) for j in _largest(i, k)]
         if self._groups:
             group = self._groups[_place(i, [j.name for j in self._groups]) if isinstance(i, str) else i]
             if group.parts > 1:

@@ -44,7 +44,7 @@ def _name(digits):
 
 def _window():
     """The window of halves; None as well where another _boot.py than ours leaves /rom to MicroPython."""
-    return slots.window() if getattr(sys.modules["mica"], "_boots", False) else None
+    return slots.window() if sys.modules["mica.later"].boots else None
 
 
 def where() -> None:

@@ -187,7 +187,7 @@ def boot(flash: Any | None = None) -> None:
     flash = flash or window()
     if flash is None:
         return
-    sys.modules["mica"]._boots = True  # the halves are looked at on this board
+    sys.modules["mica.later"].boots = True
     mount(flash, None)  # the port may have mounted what is not to be there
     for found in candidates(flash):
         if found != "plain" and found.state == "trial":
@@ -212,7 +212,7 @@ def boot_board() -> None:
     if mounted is None:
         package = sys.modules["mica"]
         del sys.modules[__name__]
-        package.slots = package._later("slots")
+        package.slots = sys.modules["mica.later"].later("slots")
 
 
 def mount(flash: Any, found: Half | str | None) -> None:

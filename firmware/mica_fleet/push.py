@@ -97,7 +97,7 @@ class Pusher:
         self._blob = f"mica/{fleet}/blob/"
         self._tried = {}  # SHA-256 -> what its trial said
         self.rom: Any = None
-        if getattr(sys.modules["mica"], "_boots", False):
+        if sys.modules["mica.later"].boots:
             from . import rom
 
             if rom.flash() is not None:

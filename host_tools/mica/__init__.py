@@ -5,7 +5,7 @@
     packed.save("net.mica")
     mica.load("net.mica").predict(x)
 
-`docs/LIBRARY.md` shows it line by line. The command `mica` calls the same functions.
+`docs/library.md` shows it line by line. The command `mica` calls the same functions.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from mica.run.model import Model
 
 __version__ = "0.1.0"
-__all__ = ["__version__", "load", "pack"]
+__all__ = ["Model", "__version__", "load", "pack"]
 
 
 def pack(model: str | Path, samples: Samples = None, **options: Unpack[Options]) -> Packed:
@@ -40,3 +40,11 @@ def load(model: str | Path | bytes) -> Model:
     from mica.run.model import Model
 
     return Model(model)
+
+
+def __getattr__(name: str) -> object:
+    if name == "Model":  # here, since it imports NumPy and the engine
+        from mica.run.model import Model
+
+        return Model
+    raise AttributeError(f"module 'mica' has no attribute '{name}'")

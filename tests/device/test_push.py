@@ -290,7 +290,7 @@ def test_ls_finds_rom_on_a_board_that_mica_did_not_build_for(firmware: Callable[
         Emulator(board, firmware("MPS2_AN385").image, tcp=0, rom=rom) as emulator,
         SerialBoard(emulator.port) as there,
     ):
-        there.exec("import mica\nmica._boots = False")
+        there.exec("import mica, sys\nsys.modules['mica.later'].boots = False")
         found = push.listing(there)
         assert (found.window, [(f.name, f.size) for f in found.files]) == (0, [("/rom/first.mica", len(FIRST))])
         with pytest.raises(MicaError, match="cannot be removed alone; mpremote romfs deploy"):

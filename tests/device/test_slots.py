@@ -482,7 +482,7 @@ def test_a_reason_that_was_cut_short_is_no_text(fake: Fake) -> None:
 def test_a_board_with_another_boot_gets_files(fake: Fake) -> None:
     """A runtime without our _boot.py gets files: its boot does not look at the halves, and may have mounted the
     window."""
-    fake.board.exec("del mica._boots")
+    fake.board.exec("sys.modules['mica.later'].boots = False")
     try:
         assert push.listing(fake.board).place == "files"
     finally:

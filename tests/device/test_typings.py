@@ -78,7 +78,7 @@ def test_names_and_settings(stubs: Path) -> None:
     """The package's names are those that are imported late, too, and settings are parameters by name."""
     tree = ast.parse((stubs / "mica" / "__init__.pyi").read_text())
     exported = {alias.asname for n in tree.body if isinstance(n, ast.ImportFrom) for alias in n.names}
-    later = re.findall(r"^(\w+) = _later", (FIRMWARE / "mica" / "__init__.py").read_text(), re.MULTILINE)
+    later = re.findall(r"^(\w+) = later\.later", (FIRMWARE / "mica" / "__init__.py").read_text(), re.MULTILINE)
     assert exported == {"Arena", "Quantised", "cores", "info", "Layer", "Model", "register", *later}
     audio = (stubs / "mica" / "audio.pyi").read_text()
     assert "listen = Listener" in audio

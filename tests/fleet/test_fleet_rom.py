@@ -139,7 +139,7 @@ def live():
     "One life: until power is cut, or the board has said what came of it."
     flash.dead = False
     slots.used, slots.mounted = 0, None
-    mica._boots = False
+    sys.modules["mica.later"].boots = False
     try:
         slots.boot(flash)
         whole.append(crc_of("/rom/digits.mica"))

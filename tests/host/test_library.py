@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import re
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +22,11 @@ DEMO = ROOT / "host_tools" / "mica" / "demo"
 DIGITS = DEMO / "digits.onnx"
 
 
+@pytest.fixture(scope="module")
+def digits() -> bytes:
+    return mica.pack(DIGITS, np.load(DEMO / "digits_calib.npz")["x"], plain=True).data
+
+
 def test_the_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its snippets run one after the other, and the digits are read as the demo reads them."""
     monkeypatch.chdir(tmp_path)
@@ -29,7 +36,9 @@ def test_the_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     y, classes = names["y"], names["classes"]
     assert isinstance(y, np.ndarray) and y.dtype == np.float32 and y.shape == (360, 10)
     assert np.mean(y.argmax(axis=1) == classes) > 0.98
-    options = re.findall(r"`(\w+)`", "".join(re.findall(r"^\| `.*?\|", PAGE.read_text(encoding="utf-8"), re.M)))
+    options = re.findall(
+        r"`(\w+)`", "".join(re.findall(r"^\| `.*?\|", PAGE.read_text(encoding="utf-8").split("## Run")[0], re.M))
+    )
     from mica.compile.packed import Options
 
     assert sorted(options) == sorted(Options.__annotations__)
@@ -57,10 +66,79 @@ def test_errors() -> None:
     with pytest.raises(MicaError, match="the model"):
         mica.load(b"no model")
     m = mica.load(mica.pack(DIGITS, plain=True).data)
-    with pytest.raises(MicaError, match=r"has shape \[2, 3\]; expected \[n, 1, 8, 8\]"):
+    with pytest.raises(MicaError, match=r"have shape \[2, 3\]; expected \[n, 1, 8, 8\]"):
         m.predict(np.zeros((2, 3)))
     with pytest.raises(MicaError, match="has float64; expected int8"):
         m.run(np.zeros((1, 8, 8)))
+
+
+@pytest.mark.parametrize(
+    ("x", "said"),
+    [
+        (np.full((2, 64), np.nan), "input 'image': holds NaN or infinity"),
+        (np.array([[0.0] * 63 + [np.inf]]), "input 'image': holds NaN or infinity"),
+        (np.zeros((1, 64), np.int8), "int8 may be numbers or the quantised tensor; give numbers"),
+        ([[0.0] * 64, [0.0] * 60], "an input is list of object; expected an array of numbers"),
+        (["a"] * 64, "expected an array of numbers"),
+        (np.zeros((0, 64)), "inputs of 0 samples"),
+        (np.zeros((1, 1, 16, 4)), r"samples have shape \[1, 1, 16, 4\]"),
+        (None, "expected an array of numbers"),
+    ],
+)
+def test_refused_as_by_command_and_board(digits: bytes, x: object, said: str) -> None:
+    """What eval and a board refuse, predict() refuses: it answered class 1 to NaN."""
+    with pytest.raises(MicaError, match=said):
+        mica.Model(digits).predict(x)  # type: ignore[arg-type]
+
+
+def test_far_values_are_told(digits: bytes) -> None:
+    """predict() warns as `mica run` does; values near the range are nothing special."""
+    m, x = mica.load(digits), np.load(DEMO / "digits_test.npz")["x"][:4]
+    with pytest.warns(UserWarning, match=r"values are far outside of 0 to 1, .* is the input scaled as for --calib\?"):
+        m.predict(x * 255.0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        m.predict(np.full((1, 64), 1.5))
+
+
+def test_samples_in_every_form(digits: bytes) -> None:
+    """A sample without a batch, flat, in lists, or as on a board: the same answer. top() takes what a board's takes."""
+    m, demo = mica.Model(digits), np.load(DEMO / "digits_test.npz")
+    x = (demo["x"][0] * demo["scale"]).astype(np.float32).reshape(1, 8, 8)
+    expected = m.predict(x[None])
+    for form in (x, x[0], x.reshape(64), [x], [x.reshape(64).tolist()], {"image": x}, x.reshape(1, 64)):
+        np.testing.assert_array_equal(m.predict(form), expected)
+    assert m.top(2) == m.top(2, expected[0]) == m.top(2, 0) == m.top(2, m.output_names[0])
+    assert m.top(10)[0] == m.top()[0] and len(m.top(10)) == 10 and m.top(0) == []
+    with pytest.raises(MicaError, match="top: a number of scores is expected, not '3'"):
+        m.top("3")  # type: ignore[arg-type]
+    with pytest.raises(MicaError, match="top: no output 'none'"):
+        m.top(1, "none")
+    with pytest.raises(MicaError, match="the model has not run"):
+        mica.Model(bytearray(digits)).top()
+    with pytest.raises(MicaError, match=r"a model was asked of ndarray; give a \.mica file's path or its bytes"):
+        mica.Model(x)  # type: ignore[arg-type]
+
+
+def public(found: ast.ClassDef) -> set[str]:
+    names = {n.name for n in found.body if isinstance(n, ast.FunctionDef)}
+    names |= {n.target.id for n in found.body if isinstance(n, ast.AnnAssign) and isinstance(n.target, ast.Name)}
+    return {name for name in names if not name.startswith("_")}
+
+
+def test_the_list_of_differences() -> None:
+    """The page's table has every name that the library's or the board's Model has alone, and no other."""
+    source = ast.parse((ROOT / "firmware" / "mica" / "model.py").read_text(encoding="utf-8"))
+    (board,) = (public(n) for n in source.body if isinstance(n, ast.ClassDef) and n.name == "Model")
+    library = {name for name in vars(mica.load(mica.pack(DIGITS, plain=True).data)) if not name.startswith("_")}
+    library |= {name for name in vars(mica.Model) if not name.startswith("_")}
+    page = PAGE.read_text(encoding="utf-8")
+    (alone,) = re.findall(r"^\| only on a board \| (.*) \|$", page, re.M)
+    (differs,) = re.findall(r"^\| differs \|.*\n((?:\|.*\n)+)", page, re.M)
+    listed = set(re.findall(r"^\| `(\w+)`", differs, re.M)) | set(re.findall(r"`(\w+)`", alone))
+    same = set(re.findall(r"`(\w+)`", re.findall(r"^\| the same \| (.*) \|$", page, re.M)[0]))
+    assert board - library == set(re.findall(r"`(\w+)`", alone)) and library - board == set()
+    assert board & library == (listed | same) - (board - library) and not same & listed
 
 
 def test_a_board_that_is_too_small(tmp_path: Path) -> None:

@@ -183,13 +183,70 @@ def test_commands_read_them(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
         ):
             assert main(command) == 0, command
             out.append(json.loads(capsys.readouterr().out))
-        for facts in (out[0], out[-1]):
-            for key in ("metadata", "size"):
-                facts.pop(key, None)  # the name of the file is in its command
+        for facts in (out[0], out[-1], out[4]["a"], out[4]["b"], out[5]["flash"]):
+            for key in ("metadata", "size", "file"):
+                facts.pop(key, None)  # the names of the file and of its columns are in them
         found.append(out)
     assert found[0] == found[1]
     main(["run", packed, str(table), "--sample", "7"])
     assert "40 rows of a, b, c; labels: label" in capsys.readouterr().err
+
+
+def ordered(names: str, rows: np.ndarray, y: np.ndarray | None = None) -> str:
+    """A table of columns a, b ... of `rows` and label, in the order of `names`."""
+    columns = {chr(97 + k): [f"{v:.9g}" for v in rows[:, k]] for k in range(rows.shape[1])}
+    columns["label"] = [str(v) for v in (y if y is not None else np.arange(len(rows)) % 2)]
+    wanted = [columns.get(name, ["1"] * len(rows)) for name in names.split(",")]
+    return names + "\n" + "".join(",".join(cells) + "\n" for cells in zip(*wanted, strict=True))
+
+
+def test_columns_in_another_order(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Each command that reads a table takes columns by the names that stood in the table of `pack`, and says so."""
+    packed, rows = str(tmp_path / "m.mica"), np.random.default_rng(0).standard_normal((40, 3)).astype(np.float32)
+    first = str(saved(tmp_path, ordered("a,b,c,label", rows)))
+    other = str(saved(tmp_path, ordered("label,c,more,a,b", rows), "other.csv"))
+    assert main(["pack", str(dense(tmp_path)), "--calib", first, "--golden", "2", "-o", packed]) == 0
+    for words in (["run", packed, "DATA", "--sample", "7"], ["eval", packed, "DATA"], ["compare", packed, packed, "DATA"],
+                  ["verify", packed, "--data", "DATA"], ["report", packed, "--data", "DATA", "-o", str(tmp_path / "r")]):  # fmt: skip
+        out = []
+        for data in (first, other):
+            capsys.readouterr()
+            assert main([data if word == "DATA" else word for word in words] + ["--json"]) == 0
+            said = capsys.readouterr()
+            out.append(said.out)
+        assert out[0] == out[1] and "put in the order of the table that the model was packed with" in said.err, words
+    assert main(["run", packed, str(saved(tmp_path, ordered("a,b,d,label", rows), "less.csv"))]) == 1
+    assert "has no column 'c'; the model was packed with the columns a, b, c" in capsys.readouterr().err
+    assert main(["run", packed, str(saved(tmp_path, text(head=""), "bare.csv"))]) == 0
+    assert "they have no names: taken in the order" in capsys.readouterr().err
+
+
+def test_labelled_data_of_pack_in_another_order(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The order is that of the calibration's table: --eval gives the same accuracy, and a line says why."""
+    rows, model, found = np.random.default_rng(1).standard_normal((60, 3)).astype(np.float32), dense(tmp_path), []
+    calib = str(saved(tmp_path, ordered("a,b,c", rows)))
+    for names in ("a,b,c,label", "c,label,b,a"):
+        y = (rows @ [3, 1, -2] > 0).astype(int)
+        test = str(saved(tmp_path, ordered(names, rows, y), "test.csv"))
+        assert (
+            main(["pack", str(model), "--calib", calib, "--eval", test, "-o", str(tmp_path / "m.mica"), "--json"]) == 0
+        )
+        said = capsys.readouterr()
+        found.append(json.loads(said.out)["accuracy"])
+        assert ("has its columns in another order than" in said.err) == (names[0] == "c")
+    assert found[0] == found[1]
+
+
+def test_many_columns(tmp_path: Path) -> None:
+    """Of many long names a model's file keeps a digest: another order is refused, since nobody knows the right one."""
+    names = [f"a long name of column {k}" for k in range(60)]
+    head, body = ",".join(names), ",".join(str(k) for k in range(60))
+    asked = Inputs({"x": (1, 60)})
+    read_arrays(saved(tmp_path, f"{head}\n{body}\n"), asked)
+    assert len(asked.columns) == 1 and len(asked.columns[0]) == 71
+    read_arrays(saved(tmp_path, f"{head}\n{body}\n"), asked)
+    with pytest.raises(MicaError, match="its columns, or their order, are not those"):
+        read_arrays(saved(tmp_path, f"{','.join(names[::-1])}\n{body}\n"), asked)
 
 
 def test_missing_values_of_a_model_that_has_learnt_them(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

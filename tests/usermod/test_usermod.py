@@ -99,11 +99,12 @@ def test_help(kind: str, request: pytest.FixtureRequest) -> None:
     said = board.exec("import mica\nhelp(mica)").decode()
     listed = {line.split(" -- ")[0].strip() for line in said.splitlines() if " -- " in line}
     assert {"Model", "Supervisor", "generate", "motion", "hooks", "slots", "cores"} <= listed
-    assert "__doc__ -- mica.Model(file): predict([x])" in said and "motion -- <mica.motion, imported" in said
+    assert {name for name in listed if name.startswith("_")} <= {"__doc__", "__name__", "__path__", "__file__", "__version__"}
+    assert "__doc__ -- mica.Model(file) or mica.load(file): predict([x])" in said and "motion -- <mica.motion, imported" in said
     code = """
 import gc, sys
 def loaded():
-    return sorted([k for k in sys.modules if k.startswith("mica.") and k != "mica.slots"])
+    return sorted([k for k in sys.modules if k.startswith("mica.") and k not in ("mica.slots", "mica.later")])
 def names():
     found = dir(mica)
     return [name for name in found if hasattr(mica, name)] == found and len(found)

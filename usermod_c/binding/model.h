@@ -26,6 +26,7 @@ typedef struct {
     uint32_t check_at, check_crc; // how far check() has come, and the checksum up to there
     bool copied;
     bool finished; // the last step of a run has run
+    bool told;     // that values are cut off
     uint8_t stays; // TENANT or BORROWER of the static arena (arena.c)
 } mp_mica_model_t;
 

@@ -69,7 +69,13 @@ static mp_obj_t model_write(mp_obj_t self_in, mp_obj_t index, mp_obj_t values) {
         self->source = values;
         return mp_const_none;
     }
-    mp_mica_values_store(&t, values);
+    const bool missing = t.dtype == MICA_DTYPE_FLOAT32 && mica_metadata(self->engine, "missing") != NULL;
+    const uint32_t far = mp_mica_values_store(&t, values, missing ? MP_MICA_NAN : 0);
+    if (far != 0 && !self->told) {
+        self->told = true;
+        mp_printf(&mp_plat_print, "mica: %u values of an input are far outside of all that the model can be given, and are cut off; "
+            "is it scaled as for mica pack --calib?\n", (unsigned)far);
+    }
     return mp_const_none;
 }
 MP_DEFINE_CONST_FUN_OBJ_3(mp_mica_model_write_obj, model_write);
@@ -155,7 +161,7 @@ static mp_obj_t model_store_tensor(mp_obj_t self_in, mp_obj_t index, mp_obj_t va
     if (t.space == MICA_SPACE_DATA) {
         mp_raise_TypeError(MP_ERROR_TEXT("this tensor is a constant"));
     }
-    mp_mica_values_store(&t, values);
+    mp_mica_values_store(&t, values, MP_MICA_NAN | MP_MICA_INFINITY);
     return mp_const_none;
 }
 MP_DEFINE_CONST_FUN_OBJ_3(mp_mica_model_store_tensor_obj, model_store_tensor);

@@ -36,6 +36,8 @@ typedef struct {
     char typecode;
     uint8_t size; // of an element
     uint8_t depth; // of lists in lists
+    uint8_t odd; // MP_MICA_NAN, MP_MICA_INFINITY that it takes
+    uint32_t far; // values that lie farther outside of the range than it is wide
 } sink_t;
 
 // What an instance says by __int__ or __float__ is not asked for: such code could close the model, move its arena or empty
@@ -49,9 +51,9 @@ typedef struct {
 
 #define MAX_DEPTH (16) // above the rank of any tensor
 
-static NORETURN void wrong_count(uint32_t expected, bool more) {
-    mp_raise_msg_varg(&mp_type_ValueError, more ? MP_ERROR_TEXT("more than the %u values of this input")
-        : MP_ERROR_TEXT("fewer than the %u values of this input"), (unsigned)expected);
+static NORETURN void wrong_count(uint32_t expected, uint32_t given) {
+    mp_raise_msg_varg(&mp_type_ValueError, given > expected ? MP_ERROR_TEXT("more than the %u values of this input")
+        : MP_ERROR_TEXT("fewer than the %u values of this input: %u"), (unsigned)expected, (unsigned)given);
 }
 
 static uint32_t bits_of(float x) {
@@ -79,22 +81,35 @@ static int32_t round_half_even(float v) {
     return bits >> 31 ? -(int32_t)q : (int32_t)q;
 }
 
+// Raises ValueError for NaN where it is not taken, or is no number of the tensor's, and for infinity.
+static void check_odd(const sink_t *s, uint32_t bits) {
+    const bool nan = (bits & 0x7fffff) != 0;
+    if (nan ? s->typecode != 'f' || !(s->odd & MP_MICA_NAN) : !(s->odd & MP_MICA_INFINITY)) {
+        mp_raise_ValueError(MP_ERROR_TEXT("nan and infinity are no numbers for a model"));
+    }
+}
+
 static void put(sink_t *s, float x) {
     if (s->filled == s->n) {
-        wrong_count(s->n, true);
+        wrong_count(s->n, s->n + 1);
     }
     uint8_t *to = s->data + (size_t)s->filled * s->size;
     s->filled++;
+    if ((bits_of(x) & 0x7f800000) == 0x7f800000) {
+        check_odd(s, bits_of(x));
+    }
     if (s->typecode == 'f') {
         memcpy(to, &x, sizeof(x));
         return;
     }
-    if ((bits_of(x) & 0x7fffffff) > 0x7f800000) {
-        mp_raise_ValueError(MP_ERROR_TEXT("nan cannot be quantised"));
-    }
     int32_t q = round_half_even(x / s->scale);
     int64_t sum = (int64_t)q + s->zero_point;
-    q = sum > s->max ? s->max : sum < s->min ? s->min : (int32_t)sum;
+    if (sum > s->max || sum < s->min) {
+        const int64_t width = (int64_t)s->max - s->min;
+        s->far += sum > s->max + width || sum < s->min - width;
+        sum = sum > s->max ? s->max : s->min;
+    }
+    q = (int32_t)sum;
     if (s->size == 1) {
         *to = (uint8_t)q;
     } else if (s->size == 2) {
@@ -259,17 +274,19 @@ static const uint8_t *quantised_of(const sink_t *s, mp_obj_t values, uint32_t n)
     return buf.buf;
 }
 
-void mp_mica_values_store(const mica_tensor_t *t, mp_obj_t values) {
+uint32_t mp_mica_values_store(const mica_tensor_t *t, mp_obj_t values, uint8_t odd) {
     sink_t s = sink_of(t);
+    s.odd = odd;
     const uint8_t *own = quantised_of(&s, values, s.n);
     if (own != NULL) {
         memmove(s.data, own, s.bytes); // may be a view of this very tensor
-        return;
+        return 0;
     }
     put_any(&s, values);
     if (s.filled != s.n) {
-        wrong_count(s.n, false);
+        wrong_count(s.n, s.filled);
     }
+    return s.far;
 }
 
 // Like quantised_of; where the values are numbers, *buf is all of them.
@@ -297,7 +314,7 @@ void mp_mica_values_store_part(const mica_tensor_t *t, mp_obj_t buffer, uint32_t
     mp_buffer_info_t buf;
     const uint8_t *own = frame_of(&s, buffer, n, &buf);
     if (at > n || s.n > n - at) { // only in a file that has changed
-        wrong_count(n, true);
+        wrong_count(n, n + 1);
     }
     if (own != NULL) {
         memmove(s.data, own + (size_t)at * s.size, s.bytes);

@@ -24,7 +24,7 @@ from mica.custom import CustomOps
 from mica.errors import MicaError
 from mica.format.codec import FormatError, ModelFile
 from mica.ir.front_end import IN_GRAPH
-from mica.run import accuracy, comparison, evaluation
+from mica.run import comparison, evaluation, given
 from mica.run.evaluation import Score
 from mica.run.float_model import FloatModel
 from mica.run.host import HostRunner
@@ -62,7 +62,7 @@ def run(args: argparse.Namespace) -> int:
     data, samples = comparison.load(args.data, a.model)
     exact = _float(args, custom, a.model) if args.float_model else None
     found = comparison.compare(a, b, samples, exact)
-    for line in accuracy.saturating(a.model, [np.stack(of_input) for of_input in zip(*samples, strict=True)]):
+    for line in given.saturating(a.model, [np.stack(of_input) for of_input in zip(*samples, strict=True)]):
         say(f"warning: {line}")
     rows = []
     for path, runner in zip((args.a, args.b), runners, strict=True):

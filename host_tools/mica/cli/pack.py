@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -86,6 +87,8 @@ def run(args: argparse.Namespace) -> int:
         if args.report_error:
             print("\n" + error_table(result))
         print(drawn, end="")
+        for line in state.doubts:  # once more, where it is read: on a file that is of little use
+            print(f"mica: warning: {line}", file=sys.stderr)
     return 0
 
 

@@ -10,12 +10,13 @@ import numpy as np
 from mica.cli import target, text
 from mica.cli.say import say
 from mica.data import pictures as picture_files
-from mica.data.calibration import aligned, decode, read_arrays
+from mica.data.calibration import decode, fit_any, read_arrays
 from mica.errors import MicaError
 from mica.format import output_groups, scores
 from mica.format.codec import ModelFile
 from mica.printable import printable_lines
-from mica.run import accuracy, evaluation, pictures, sound
+from mica.run import evaluation, pictures, sound
+from mica.run import given as numbers
 
 TOP = 5
 
@@ -73,7 +74,9 @@ def run(args: argparse.Namespace) -> int:
                 step = sound.input_of(runner.model, args.input).step
                 arrays = {name: x * np.float32(step) for name, x in arrays.items()}
             samples = [pick(runner.model, arrays, args.sample, args.input)]
-            for line in accuracy.saturating(runner.model, samples[0]):
+            if (n := _count(runner.model, arrays)) > 1 and not args.sample:
+                say(f"sample 0 of {n} in {args.input}; --sample K takes another, mica eval all")
+            for line in numbers.saturating(runner.model, samples[0]):
                 say(f"warning: {line}")
         answers = [outputs_of(runner.model, runner.run([runner.quantise(sample)])[0]) for sample in samples]
     model = runner.model
@@ -96,6 +99,13 @@ def _text(args: argparse.Namespace) -> dict[str, np.ndarray]:
     if texts is None:
         raise MicaError(f"--text: {args.model} does not classify texts", todo="pack it with --tokens, or give an INPUT")
     return texts([args.text])
+
+
+def _count(model: ModelFile, arrays: dict[str, np.ndarray]) -> int:
+    """Return the number of samples in a file, as pick() counts them."""
+    t = model.tensors[model.inputs[0]]
+    x = arrays[t.name] if t.name in arrays else decode(arrays)
+    return x.size // max(1, int(np.prod(t.dims)))
 
 
 def _pictures(path: Path, folder: bool, sample: int) -> list[Path]:
@@ -153,19 +163,13 @@ def pick(model: ModelFile, arrays: dict[str, np.ndarray], k: int, where: str) ->
             x = decode(arrays, where)
         else:
             raise MicaError(f"{where}: holds {', '.join(arrays)}", todo=f"the model needs an array '{t.name}'")
-        size = int(np.prod(t.dims))
-        x = aligned(x, t.dims)
-        if x.size == size and k == 0:
-            one = x
-        elif x.ndim and x.shape[0] and x.size == x.shape[0] * size:
-            if not 0 <= k < x.shape[0]:
-                raise MicaError(f"{where}: has samples 0 to {x.shape[0] - 1}, not {k}")
-            one = x[k]
-        else:
-            raise MicaError(f"{where}: '{t.name}' wants {list(t.dims)}; the file holds {list(x.shape)}")
-        if not np.all(np.isfinite(one) | (np.isnan(one) & (evaluation.MISSING in model.metadata))):
+        x = fit_any(t.name, x, t.dims, f"{where}: ")
+        if not 0 <= k < len(x):
+            raise MicaError(f"{where}: has samples 0 to {len(x) - 1}, not {k}")
+        one = x[k]
+        if numbers.odd(one, evaluation.MISSING in model.metadata):
             raise MicaError(f"{where}: sample {k} holds NaN or infinity")
-        sample.append(one.reshape(t.dims))
+        sample.append(one)
     return sample
 
 

@@ -41,6 +41,7 @@ def describe(s: State) -> State:
         **{clean(key): clean_lines(value) for key, value in job.metadata.items()},
         **({"labels": clean_lines("\n".join(s.labels))} if s.labels else {}),
         **({evaluation.MISSING: "NaN"} if s.missing else {}),
+        **({evaluation.COLUMNS: "\n".join(s.columns)} if s.columns else {}),
     }
     if any(part.parts > 1 for part in s.splits):
         s.facts[output_groups.KEY] = output_groups.text(

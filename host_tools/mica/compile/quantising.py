@@ -58,9 +58,8 @@ def split(s: State) -> State:
     if s.unknown and s.job.embedding is None:  # one scale: distances are taken between its numbers
         s.graph, s.splits = split_outputs(s.graph, s.samples, {r for _, r in s.pairs})
     if s.calibration is not None:
-        found = doubts(s.graph, s.samples, {source for source, _ in s.pairs})
-        s.doubtful = bool(found)
-        for doubt in found:
+        s.doubts = doubts(s.graph, s.samples, {source for source, _ in s.pairs})
+        for doubt in s.doubts:
             s.warn(doubt)
     return s
 
@@ -79,7 +78,7 @@ def choose_ranges(s: State) -> State:
         s.tuned = untouched(s.graph, s.samples)
     else:
         s.tuned = tune(s.graph, s.samples, s.job.calib_method, full, s.progress("calibrating"))
-        if s.calibration is not None and not s.doubtful:
+        if s.calibration is not None and not s.doubts:
             few = thin(s.samples, max(32, ALL // max(macs(s.graph), 1)))
             for line in never_seen(s.tuned.exact, few, s.labels):
                 s.warn(line)

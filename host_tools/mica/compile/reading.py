@@ -45,7 +45,7 @@ def read_labelled(s: State) -> State:
     s.missing = learnt_missing(s.graph)
     given = s.job.labelled
     if given is not None:
-        inputs = tables.Inputs(s.fed_inputs(), s.missing, _texts(s))
+        inputs = tables.Inputs(s.fed_inputs(), s.missing, _texts(s), s.columns)
         s.labelled = evaluation.load(given, inputs) if isinstance(given, str | Path) else given
         evaluation.numbered(s.labelled, s.labels)  # refuses classes that the model has not, before it is calibrated
     return s
@@ -88,7 +88,12 @@ def _loaded(s: State, where: str | Path) -> dict[str, np.ndarray]:
     """The arrays of a file or folder, for the inputs that the data feeds. Raises MicaError."""
     rate = s.sound.front.rate if s.sound else 0
     sizes = s.fed_inputs()
-    arrays = load_calibration(where, list(sizes), sizes, s.job.pixels, rate, s.warn, s.missing, _texts(s))
+    table = tables.Inputs(missing=s.missing, texts=_texts(s))
+    arrays = load_calibration(where, list(sizes), sizes, s.job.pixels, rate, s.warn, table)
+    before, s.columns = s.columns, table.columns or s.columns
+    if before not in ([], s.columns):
+        s.warn(f"{s.job.labelled} has its columns in another order than {where}, whose order is taken")
+        read_labelled(s)
     if s.sound and not s.in_graph:
         _check_sound(str(where), arrays[SAMPLES], s.sound.front)
     return arrays

@@ -72,11 +72,12 @@ class State:
     sound: PlacedFrontEnd | None = None
     pairs: list[StatePair] = field(default_factory=list)
     missing: bool = False  # the model has learnt missing values
+    columns: list[str] = field(default_factory=list)  # of the table of samples, else of that of labelled data
     labelled: Dataset | None = None
     calibration: Mapping[str, np.ndarray] | None = None
     facts: dict[str, str] = field(default_factory=dict)
     samples: Samples = ()
-    doubtful: bool = False  # calibration samples cannot be right
+    doubts: Sequence[str] = ()  # why calibration samples cannot be right
     unknown: Sequence[str] = ()
     splits: Sequence[Split] = ()
     tuned: Tuned = field(init=False)

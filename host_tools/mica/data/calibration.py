@@ -15,7 +15,7 @@ import math
 import zipfile
 import zlib
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -144,18 +144,17 @@ def load_calibration(
     pixels: Pixels | None = None,
     rate: int = 0,
     say: Callable[[str], None] = lambda line: None,
-    missing: bool = False,
-    texts: Callable[[Sequence[str]], dict[str, np.ndarray]] | None = None,
+    table: tables.Inputs | None = None,
 ) -> dict[str, np.ndarray]:
     """Calibration arrays by input name: an array named as the input, or `x` for a model with one input.
 
     shapes: of the inputs, with their batch of 1; needed for folders and tables. rate: samples a second of sound, 0 for a model that takes
-    none. say: is told of recordings that were padded. missing: whether the model has learnt missing values. texts: see tables.Inputs.
+    none. say: is told of recordings that were padded. table: what is known of a table's columns; its shapes are `shapes`.
     """
     if Path(path).is_dir() or sounds.is_sound(path):
-        return _load_folder(Path(path), inputs, shapes or {}, pixels or Pixels(), rate, say)
-    asked = tables.Inputs({name: shapes[name] for name in inputs} if shapes else {}, missing, texts)
-    arrays = _with_length(read_arrays(path, asked), inputs)
+        return _load_folder(Path(path), inputs, shapes or {}, pixels or Pixels(), rate, say, table)
+    table = replace(table or tables.Inputs(), shapes={name: shapes[name] for name in inputs} if shapes else {})
+    arrays = _with_length(read_arrays(path, table), inputs)
     if inputs != ["x"] and all(name in arrays for name in inputs):  # an input called x has scale and offset, too
         return {name: numbers(name, arrays[name], str(path)) for name in inputs}
     if len(inputs) == 1:
@@ -190,6 +189,7 @@ def _load_folder(
     pixels: Pixels,
     rate: int,
     say: Callable[[str], None],
+    table: tables.Inputs | None,
 ) -> dict[str, np.ndarray]:
     """All samples of a folder's files, in order of their names."""
     files = sample_files(folder)
@@ -226,7 +226,7 @@ def _load_folder(
         }
     parts: dict[str, list[np.ndarray]] = {name: [] for name in inputs}
     for path in files:
-        for name, x in load_calibration(path, inputs, shapes).items():
+        for name, x in load_calibration(path, inputs, shapes, table=table).items():
             shape = tuple(shapes.get(name, x.shape))
             single = x.shape in (shape, shape[1:])
             parts[name].append(fit(name, x.reshape(1, *shape) if single else x, shape, f"{path}: "))
@@ -302,11 +302,16 @@ def fit(name: str, x: np.ndarray, shape: tuple[int, ...], where: str = "") -> np
     raise MicaError(f"{where}input '{name}': samples have shape {list(x.shape)}", todo=f"expected [{expected}]")
 
 
-def aligned(x: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
-    """Pictures, or one of them, with their channels where the model's input has them; anything else as it is."""
-    if (moved := _channels_moved(x, shape)) is None and x.ndim == 3:
-        moved = _channels_moved(x[None], shape)
-    return x if moved is None else moved
+def fit_any(name: str, x: np.ndarray, shape: tuple[int, ...], where: str = "") -> np.ndarray:
+    """As fit(), also for a single sample without an axis for them, flat samples, and samples without axes of 1. Raises MicaError."""
+    inner = shape[1:] if shape[:1] == (1,) else shape
+    forms = [tuple(d for d in dims if d != 1) for dims in (inner, (math.prod(inner),))]
+    for n, dims in ((1, x.shape), (x.shape[0] if x.ndim else 0, x.shape[1:])):
+        if tuple(d for d in dims if d != 1) in forms and x.size == n * math.prod(inner):
+            return x.reshape(n, *shape)
+    if x.ndim == 3 and (moved := _channels_moved(x[None], shape)) is not None:
+        return moved
+    return fit(name, x, shape, where)
 
 
 def _channels_moved(x: np.ndarray, shape: tuple[int, ...]) -> np.ndarray | None:

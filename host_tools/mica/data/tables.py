@@ -6,6 +6,7 @@ Nothing is guessed from statistics; these rules hold, and `note` prints what the
     decimals          a comma where a cell is such a number and no cell has a decimal point; never where commas stand between columns
     header            a first row without a number, or one that counts the columns: 0, 1, 2, ...
     missing           an empty cell, NA, NaN, N/A, null, None, ?: NaN
+    order             that of the table with which the model was packed, if both name their columns
     left out          dates and times, a column without a name, words; of more columns than the model takes those named id, index, time ...
     labels            the column named label, class, target or y, else the only one of words: array `y`
     texts             the column named text, where the model classifies texts
@@ -14,6 +15,7 @@ Nothing is guessed from statistics; these rules hold, and `note` prints what the
 
 import codecs
 import csv
+import hashlib
 import math
 import re
 from collections import Counter
@@ -24,10 +26,12 @@ from pathlib import Path
 import numpy as np
 
 from mica.errors import MicaError
+from mica.format.names import clean
 from mica.notes import note
 
 ENDINGS = (".csv", ".tsv")
 MOST_BYTES = 256 << 20
+MOST_NAMES = 1000  # bytes of all columns' names
 TEXT = "text"
 LABELS = ("label", "labels", "class", "target", "y")
 COUNTERS = (
@@ -78,11 +82,13 @@ def text_of(path: Path, most: int, expected: str) -> str:
 @dataclass(frozen=True)
 class Inputs:
     """Inputs of the model that a table is read for. shapes: with their batch of 1, empty if no model is known.
-    missing: True if the model has learnt missing values. texts: makes inputs by name of the texts that the model classifies."""
+    missing: True if the model has learnt missing values. texts: makes inputs by name of the texts that the model classifies.
+    columns: names in the order of the input; if there are none, read() adds those of a table that has names."""
 
     shapes: Mapping[str, Sequence[int]] = field(default_factory=dict)
     missing: bool = False
     texts: Callable[[Sequence[str]], dict[str, np.ndarray]] | None = None
+    columns: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -102,7 +108,7 @@ def read(path: Path, inputs: Inputs) -> dict[str, np.ndarray]:
     """
     text = text_of(path, MOST_BYTES, f"expected at most {MOST_BYTES:,}; give fewer rows")
     rows, delimiter = _rows(path, text)
-    names, rows = _header(path, rows)
+    names, rows, named = _header(path, rows)
     commas = _decimal_commas(rows, delimiter)
     columns = [_column(name, [row[k] for _, row in rows], commas) for k, name in enumerate(names)]
     places = [line for line, _ in rows]
@@ -111,7 +117,9 @@ def read(path: Path, inputs: Inputs) -> dict[str, np.ndarray]:
     if len(inputs.shapes) > 1:
         return _by_name(path, columns, places, inputs)
     shape = next(iter(inputs.shapes.values()), ())
-    chosen, label, left = _choose(path, columns, shape)
+    chosen, label, left = _choose(path, columns, shape, inputs.columns if named else [])
+    if named and not inputs.columns:
+        inputs.columns.extend(_order(chosen))
     x = np.stack([_numbers(path, c, places) for c in chosen], axis=1)
     gone = _missing(path, x, chosen, places, inputs)
     y = None if label is None else _labels(path, label, places)
@@ -121,6 +129,10 @@ def read(path: Path, inputs: Inputs) -> dict[str, np.ndarray]:
     parts += [f"left out: {_listed(left)}"] if left else []
     parts += [f"labels: {label.name}"] if label else []
     parts += gone
+    if inputs.columns and not named:
+        parts += ["they have no names: taken in the order of the table that the model was packed with"]
+    elif [c for c in columns if c in chosen] != chosen:
+        parts += ["put in the order of the table that the model was packed with"]
     x, y, done = _windows(path, x, y, shape)
     note(path, "; ".join([*parts, *done]))
     arrays = {"x": x}
@@ -198,19 +210,19 @@ def _between(delimiter: str) -> str:
     return {"\t": "tabs", ";": "semicolons", ",": "commas"}.get(delimiter, f"'{delimiter}'")
 
 
-def _header(path: Path, rows: list[tuple[int, list[str]]]) -> tuple[list[str], list[tuple[int, list[str]]]]:
-    """Names of the columns, their numbers where the first row is none, and the rows of data."""
+def _header(path: Path, rows: list[tuple[int, list[str]]]) -> tuple[list[str], list[tuple[int, list[str]]], bool]:
+    """Return the columns' names (numbers where the first row has none), the rows of data, and whether the names are words."""
     first = rows[0][1]
     filled = [c for c in first if c.lower() not in _MISSING]
     words = not any(_NUMBER.fullmatch(c) or _COMMA.fullmatch(c) or _TIME.fullmatch(c) for c in filled)
     counted = [c for c in first if c] == [str(k) for k in range(len(filled))]
     if not ((words and filled) or (counted and (len(filled) > 2 or (not first[0] and len(filled) > 0)))):
-        return [str(k + 1) for k in range(len(first))], rows
+        return [str(k + 1) for k in range(len(first))], rows, False
     if len(rows) == 1:
         raise MicaError(f"{path}: has a header and no rows", todo="expected a row for each sample")
     if twice := [name for name, n in Counter(filled).items() if n > 1]:
         raise MicaError(f"{path}: two columns are named '{twice[0]}'", todo="expected a name for each")
-    return first, rows[1:]
+    return first, rows[1:], words
 
 
 def _decimal_commas(rows: list[tuple[int, list[str]]], delimiter: str) -> bool:
@@ -250,13 +262,24 @@ def _column(name: str, cells: list[str], commas: bool) -> _Column:
 
 
 def _choose(
-    path: Path, columns: list[_Column], shape: Sequence[int]
+    path: Path, columns: list[_Column], shape: Sequence[int], order: list[str]
 ) -> tuple[list[_Column], _Column | None, list[_Column]]:
-    """The columns that the model takes, that of the labels, and those that are left out. Raises MicaError."""
+    """Return the columns that the model takes, that of the labels, and those that are left out. Raises MicaError.
+
+    order: names of the columns that the model takes, empty if they are not known."""
     fits = _counts(shape)
     named = [c for c in columns if c.name.lower() in LABELS]
     words = [c for c in columns if c.kind == "words"]
     label = named[0] if named else words[0] if len(words) == 1 else None
+    if order and not _is_digest(order):
+        by_name = {clean(c.name): c for c in columns}
+        if absent := [name for name in order if name not in by_name]:
+            raise MicaError(
+                f"{path}: has no column '{absent[0]}'", todo=f"the model was packed with the columns {', '.join(order)}"
+            )
+        kept = [by_name[name] for name in order]
+        label = None if label in kept else label
+        return kept, label, [c for c in columns if c not in kept and c is not label]
     kept = [c for c in columns if c.name and c.kind in ("numbers", "nothing")]
     if label is not None and not (label in kept and len(kept) in fits):
         kept = [c for c in kept if c is not label]
@@ -271,7 +294,23 @@ def _choose(
             f"{path}: has {len(kept)} columns of numbers ({_listed(kept)})",
             todo=f"the model takes {expected}; leave the others out, and name that of labels label or y",
         )
+    if order and _order(kept) != order:
+        raise MicaError(
+            f"{path}: its columns, or their order, are not those of the table that the model was packed with",
+            todo="expected the same ones in the same order",
+        )
     return kept, label, [c for c in columns if c not in kept and c is not label]
+
+
+def _order(columns: list[_Column]) -> list[str]:
+    """Return the names as a model's file keeps them: of many columns a single digest, since names take flash on a board."""
+    names = [clean(c.name) for c in columns]
+    text = "\n".join(names)
+    return names if len(text) <= MOST_NAMES else ["sha256:" + hashlib.sha256(text.encode()).hexdigest()]
+
+
+def _is_digest(order: list[str]) -> bool:
+    return len(order) == 1 and re.fullmatch(r"sha256:[0-9a-f]{64}", order[0]) is not None
 
 
 def _counts(shape: Sequence[int]) -> set[int]:

@@ -207,6 +207,8 @@ METADATA_KEYS = {
     "joins": "outputs that are parts of one array, a line for each array: number of parts, axis, name",
     "scores": "place among the arrays of predict() of the one that holds scores of the classes, -1: none; without it the first that is no int32",
     "missing": "NaN: the model has learnt missing values, which are NaN among its features",
+    "columns": "names of the columns of the table that the model was packed with, in the order of its input, one per "
+    "line; of more than 1,000 bytes `sha256:` and their SHA-256",
     "metric": "what the accuracy figures are: top1, auc or mse",
     "accuracy_int8": "measured at pack time on the labelled data, integers",
     "samples": "number of samples the accuracy was measured on",

@@ -6,8 +6,7 @@ from typing import Any
 import numpy as np
 
 from mica.format import scores
-from mica.format.codec import ModelFile
-from mica.run import evaluation, pictures
+from mica.run import evaluation, given, pictures
 from mica.run.confusion import MOST_CLASSES, confusion
 from mica.run.evaluation import Dataset, Score
 from mica.run.float_model import FloatModel
@@ -41,7 +40,7 @@ def compare(
         return float_model.predict(seen.real(x) if seen else x, place)
 
     if seen is None:
-        for line in saturating(runner.model, [data.x]):
+        for line in given.saturating(runner.model, [data.x]):
             warn(line)
     score = score_of(predict, f"evaluating on {runner.target}")
     result: dict[str, Any] = {
@@ -66,24 +65,3 @@ def compare(
         result["float_value"] = reference.value
         result["agreement"] = evaluation.agreement(score, reference)
     return result
-
-
-def saturating(model: ModelFile, sample: list[np.ndarray]) -> list[str]:
-    """A line for each input with values so far outside of its range that the sample is likely scaled in another way.
-
-    A value that is a little outside is nothing special: the range is that of the calibration data. Farther than the range is
-    wide is too far.
-    """
-    lines = []
-    for tensor_id, x in zip(model.inputs, sample, strict=True):
-        t = model.tensors[tensor_id]
-        if t.dtype != "int8":
-            continue
-        low, high = (float((q - t.zero_point) * t.scale) for q in (-128, 127))
-        outside = int(np.sum((x < low - (high - low)) | (x > high + (high - low))))
-        if outside:
-            lines.append(
-                f"input '{t.name}': {outside} of {x.size} values are far outside of {low:.4g} to {high:.4g}, all that the "
-                "model can be given, and are cut off; is the input scaled as for --calib?"
-            )
-    return lines

@@ -71,7 +71,7 @@ def load(path: str | Path, model: ModelFile) -> tuple[Dataset | None, list[Sampl
         data = evaluation.for_model(evaluation.load(path, asked), model)
         columns = [np.concatenate(list(data.inputs(shapes[names[0]], names[0])))]
     else:
-        arrays = load_calibration(path, names, shapes, missing=asked.missing)
+        arrays = load_calibration(path, names, shapes, table=asked)
         columns = [fit(name, arrays[name], shapes[name]) for name in names]
     n = min(len(c) for c in columns)
     if n == 0:

@@ -26,11 +26,13 @@ from mica.format import output_groups, scores
 from mica.format.codec import ModelFile
 from mica.format.tokens import arrays
 from mica.kernels import wide
+from mica.run.given import odd
 
 METRICS = ("top1", "auc", "mse")
 Predict = Callable[[np.ndarray], np.ndarray]  # float32 [n, 1, ...input] -> float32 [n, ...output]
 BATCH = 64
 MISSING = "missing"  # metadata of a model that has learnt missing values
+COLUMNS = "columns"  # and of one that was packed with a table
 
 
 @dataclass(frozen=True)
@@ -84,7 +86,8 @@ def table_inputs(model: ModelFile) -> tables.Inputs:
     shapes = {model.tensors[t].name: model.tensors[t].dims for t in model.inputs}
     t = model.tokens
     texts = partial(arrays, t, shapes) if t is not None and t.has("CLASSES") else None
-    return tables.Inputs(shapes, MISSING in model.metadata, texts)
+    columns = model.metadata.get(COLUMNS, "").split("\n")
+    return tables.Inputs(shapes, MISSING in model.metadata, texts, columns if columns != [""] else [])
 
 
 def load(path: str | Path, inputs: tables.Inputs | None = None) -> Dataset:
@@ -98,7 +101,7 @@ def load(path: str | Path, inputs: tables.Inputs | None = None) -> Dataset:
         raise MicaError(f"{path}: holds no samples")
     if y.ndim == 0 or len(y) != len(x):
         raise MicaError(f"{path}: {len(x)} samples in 'x' but {y.size} labels in 'y'")
-    if not np.all(np.isfinite(x) | (np.isnan(x) & (inputs is not None and inputs.missing))):
+    if odd(x, inputs is not None and inputs.missing):
         raise MicaError(f"{path}: 'x' holds NaN or infinity")
     metric = str(arrays["metric"]) if "metric" in arrays else "top1"
     if metric not in METRICS:

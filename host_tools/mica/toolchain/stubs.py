@@ -56,10 +56,10 @@ def _stub(module: str, path: Path, tree: ast.Module, homes: dict[str, str], clas
             head += [
                 f"from {'.' * n.level}{n.module} import {a.name} as {a.name}"
                 for n in inner
-                if isinstance(n, ast.ImportFrom) and (n.level or n.module == "_mica")
+                if isinstance(n, ast.ImportFrom) and n.module and (n.level or n.module == "_mica")
                 for a in n.names
             ]
-        elif isinstance(node, ast.Assign) and ast.unparse(node.value).startswith("_later("):
+        elif isinstance(node, ast.Assign) and ast.unparse(node.value).startswith("later.later("):
             home, _, name = ast.literal_eval(node.value.args[0]).rpartition(".")  # type: ignore[attr-defined]
             head.append(f"from .{home} import {name} as {name}")
         elif isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
@@ -70,7 +70,7 @@ def _stub(module: str, path: Path, tree: ast.Module, homes: dict[str, str], clas
             body += _function(node, lines, classes)
         elif isinstance(node, ast.Assign | ast.AnnAssign):
             body += _constants(node)
-    own = {name for node in body for name in _names(node)}
+    own = {name for node in body for name in _names(node)} | {line.rpartition(" ")[2] for line in head}
     named = {n for node in body for n in ast.walk(node) if isinstance(n, ast.Name)}
     used = {n.id for n in named if not isinstance(getattr(n, "ctx", None), ast.Store)} - own
     head += sorted(_import(name, homes) for name in used if not hasattr(builtins, name))

@@ -17,12 +17,12 @@ from mica.boards import emulated_boards
 from mica.cli import eval as eval_command
 from mica.cli import target, text
 from mica.cli.say import say
-from mica.data.calibration import decode, read_arrays
+from mica.data.calibration import decode, fit_any, read_arrays
 from mica.errors import MicaError
 from mica.format import codec
 from mica.format.names import printable
 from mica.link.targets import open_board
-from mica.run import accuracy, evaluation
+from mica.run import accuracy, evaluation, given
 from mica_fleet import broker, departure
 from mica_fleet import push as rollout
 from mica_fleet.cli.secret import asked_for, first_line
@@ -280,12 +280,14 @@ def evaluate(args: argparse.Namespace) -> int:
 def run(args: argparse.Namespace) -> int:
     x = decode(read_arrays(args.data, target.table_inputs(args.model, args.data)), args.data)
     with _open(args) as runner:
-        shape = runner.model.tensors[runner.model.inputs[0]].dims
-        size = int(np.prod(shape))
-        if x.size % size or not x.size:
-            raise MicaError(f"{args.data}: 'x' is {list(x.shape)}; the model takes samples of {list(shape)}")
+        t = runner.model.tensors[runner.model.inputs[0]]
+        x = fit_any(t.name, x, t.dims, f"{args.data}: ")
+        if not len(x) or given.odd(x, evaluation.MISSING in runner.model.metadata):
+            raise MicaError(f"{args.data}: {'holds NaN or infinity' if len(x) else 'holds no samples'}")
+        for line in given.saturating(runner.model, [x]):
+            say(f"warning: {line}")
         begun = time.monotonic()
-        y = runner.predict(x.reshape(-1, *shape))
+        y = runner.predict(x)
         seconds = time.monotonic() - begun
     if args.output:
         try:
