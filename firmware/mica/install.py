@@ -129,7 +129,9 @@ def _put(source, url, to):
     if folder:
         os.rmdir(folder)
     if not same:
-        raise RuntimeError(f"{source}/{url} is not the file of this package: its SHA-256 differs; nothing was changed by it")
+        raise RuntimeError(
+            f"{source}/{url} is not the file of this package: its SHA-256 differs; nothing was changed by it"
+        )
 
 
 def install(source: str = "/remote", target: str = "/lib") -> None:

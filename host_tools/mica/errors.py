@@ -90,8 +90,8 @@ def one_line_a_cause(problems: Sequence[str]) -> list[str]:
     return lines
 
 
-def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """ "did you mean RPI_PICO?" for Pico, rpi_pico and RPI_PIC0, "did you mean ESP32_GENERIC?" for ESP32; "" where nothing is like it."""
+def did_you_mean(name: str, known: Iterable[str], listed: str = "") -> str:
+    """ "did you mean RPI_PICO?" for Pico, rpi_pico and RPI_PIC0, "did you mean ESP32_GENERIC?" for ESP32; `listed` where nothing is like it."""
     import difflib  # here: few commands fail
 
     def plain(text: str) -> str:
@@ -100,4 +100,4 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     by_text = {plain(k): k for k in reversed(list(known))}  # of names that are alike the first
     parts = [text for text in by_text if len(plain(name)) > 2 and plain(name) in text]
     found = difflib.get_close_matches(plain(name), by_text, n=1) if not parts else [min(parts, key=len)]
-    return f"did you mean {by_text[found[0]]}?" if found else ""
+    return f"did you mean {by_text[found[0]]}?" if found else listed

@@ -8,7 +8,7 @@ import queue
 import secrets
 import threading
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
@@ -41,6 +41,7 @@ OpenLinks = Callable[[Events], Sequence[Link]]
 
 _PATIENCE = 120.0  # seconds for a first board to be there
 _STALLED = 60.0  # seconds without a board at work, or without an answer
+_QUIET = 2.0  # seconds without a board until that is said
 _NOWHERE = 5.0  # seconds with boards at work, none of which has the model
 
 
@@ -76,6 +77,8 @@ class FleetRunner(Runner):
         self._calls = 0
         self._job = secrets.randbits(31)  # boards may still answer an older coordinator
         self._had: set[int] = set()  # models that any board had
+        self._has: dict[str, set[int]] = {}  # the models of each board, also others
+        self._waits = False  # it was said that boards are waited for
         self._dispatcher = Dispatcher(settings)
         self._lock = threading.Lock()  # `run` is not to be called from two threads at once
         self._reasons: dict[str, str] = {}
@@ -148,7 +151,15 @@ class FleetRunner(Runner):
         never = [crc for crc in self._route.crcs if crc not in self._had]
         if idle > _NOWHERE and never and states["up"]:
             why = "".join(f"; {name}: {reason}" for name, reason in self._reasons.items())
-            raise MicaError(f"{self.target}: no board has {self._route.named(never[0])} (CRC-32 {never[0]:08x}){why}")
+            there = Counter(crc for crcs in self._has.values() for crc in crcs)
+            has = ", ".join(f"{crc:08x} (on {n})" for crc, n in there.most_common(4)) or "none"
+            raise MicaError(
+                f"{self.target}: no board has {self._route.named(never[0])} (CRC-32 {never[0]:08x}){why}; they have {has}",
+                todo="mica fleet push sends a model, mica fleet ls lists them",
+            )
+        if idle > _QUIET and not self._dispatcher.known and not self._waits:
+            self._waits = True
+            self._say(f"no board of {self.target} is up yet; waiting up to {_PATIENCE:.0f} s")
         if 0 < self._dispatcher.known == states["quarantined"]:
             names = ", ".join(self._dispatcher.boards())
             raise MicaError(f"{self.target}: every board is in quarantine: {names} answered wrongly")
@@ -173,6 +184,7 @@ class FleetRunner(Runner):
                 if name in self._reasons:
                     self._say(f"{name} is back")
                 self._reasons.pop(name, None)
+                self._has[name] = set(models)
                 for crc in sorted(models):
                     if largest and (size := self._route.input_bytes(crc)) > largest:
                         self._reasons[name] = f"a request has {size} bytes, and it takes {largest}"

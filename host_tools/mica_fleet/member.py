@@ -87,10 +87,10 @@ class Member:
                 said = text
             process.wait()
             lived = time.monotonic() - begun
-            if not self._closing.is_set():
-                self._say(f"{self.name} has ended{': ' + said if said else ''}")
             # One that cannot start is not started all the time; one that is killed can.
             wait = self._revive if lived > 2.0 or process.returncode == _KILLED else min(2 * wait, 30.0)
+            if not self._closing.is_set():
+                self._say(f"{self.name} has ended{': ' + said if said else ''}; it is started again in {wait:.3g} s")
             self._closing.wait(wait)
 
     def close(self) -> None:

@@ -150,7 +150,7 @@ def test_a_folder_that_is_not_there(here: Path, capfd: pytest.CaptureFixture[str
     assert capfd.readouterr().err == "mica: error: no/BOARD: no such folder; expected one with a board.toml\n"
     own(here, "RPI_PICO", "MY_PICO")
     assert main(["fit", "m.mica", "--board", "MY_PICO"]) == 1  # a word is a name of mica's boards
-    assert "no board is called 'MY_PICO'; did you mean ./MY_PICO?; known are" in capfd.readouterr().err
+    assert "no board is called 'MY_PICO'; did you mean ./MY_PICO?" in capfd.readouterr().err
 
 
 # --- the ports ------------------------------------------------------------------------------------------

@@ -38,9 +38,9 @@ FILES = {
     "pickle": (pickle.dumps({"a": list(range(99))}), "is a Python pickle", "skl2onnx.to_onnx"),
     "old pickle": (pickle.dumps({"a": 1}, protocol=2), "is a Python pickle", "skl2onnx.to_onnx"),
     "joblib compressed": (zlib.compress(pickle.dumps([1] * 99)), "is a Python pickle", "skl2onnx.to_onnx"),
-    "npz": (archive("x.npy"), "is a zip archive", "inside"),
+    "npz": (archive("x.npy"), "is a file of NumPy arrays", "--calib"),
     "mica": (b"MICA" + bytes(60), "is a .mica file, packed already", "info, run, eval"),
-    "npy": (b"\x93NUMPY\x01\x00" + bytes(60), "is a NumPy array", "--calib"),
+    "npy": (b"\x93NUMPY\x01\x00" + bytes(60), "is a file of NumPy arrays", "--calib"),
     "safetensors": (
         (72).to_bytes(8, "little") + b'{"w":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}}'.ljust(72) + bytes(4),
         "is a safetensors file",

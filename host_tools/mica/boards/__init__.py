@@ -247,6 +247,13 @@ def emulated_boards() -> dict[str, BoardSpec]:
     return {board.target: board for board in all_boards() if board.emulator}
 
 
+def as_spelled(name: str) -> str:
+    """Return the name of a board, or of its emulation, as mica spells it, whatever case it is in; any other text as it is."""
+    real, at, emulation = name.partition("@")
+    found = {known.lower(): known for known in (*board_names(), *stock_boards())}.get(real.lower())
+    return name if found is None or Path(name).is_dir() else found + (at + emulation).lower()
+
+
 def _is_path(name: str) -> bool:
     """True if `name` is written as the path of a folder: with a slash."""
     return "/" in name or os.sep in name
@@ -279,8 +286,8 @@ def load_board(name: str) -> BoardSpec:
         board = read_board(data_dir("boards") / real)
     else:
         known = f"known are {', '.join(names)}"
-        meant = f"did you mean ./{real}?" if Path(real).is_dir() else did_you_mean(name, names)
-        raise MicaError(f"no board is called {name!r}", todo=meant).then(known)
+        meant = f"did you mean ./{real}?" if Path(real).is_dir() else did_you_mean(name, names, known)
+        raise MicaError(f"no board is called {name!r}", todo=meant)
     if name != real and (board.emulator is None or not board.target.endswith("@emu")):
         raise MicaError(f"no board is called {name!r}", todo=f"did you mean {real}?")
     return board

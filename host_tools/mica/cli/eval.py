@@ -66,6 +66,9 @@ def run(args: argparse.Namespace) -> int:
     if texts is not None:
         return _texts(args, texts.first(args.samples))
     data = None if is_folder else evaluation.load(args.data, target.table_inputs(args.model, args.data))
+    if is_folder and not _seen_or_heard(Path(args.data)):
+        todo = "expected folders of sound files or pictures; examples of a head are for --head H.learnt"
+        raise MicaError(f"{args.data}: holds no sound files and no pictures", todo=todo)
     if is_folder and KEY not in (whole := target.whole_model(args.model)).metadata:
         data = sound.read_folder(args.data, whole, say)
 
@@ -82,6 +85,11 @@ def run(args: argparse.Namespace) -> int:
             result = accuracy.compare(data.first(args.samples), runner, float_model, watch.progress, watch.warn, seen)
     text.show(args, result, report)
     return 0
+
+
+def _seen_or_heard(folder: Path) -> bool:
+    files = (p for p in (*folder.glob("*"), *folder.glob("*/*")) if p.is_file())
+    return any(sound.is_sound(p) or pictures.is_picture(p) for p in files)
 
 
 def _head(args: argparse.Namespace) -> int:

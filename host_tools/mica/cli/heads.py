@@ -18,6 +18,7 @@ from mica.run.runner import Runner
 
 UNKNOWN = "unknown"
 BATCH = 32
+ENOUGH = 0.9  # a share of what was taught that is not unknown
 
 
 def width(model: ModelFile, path: str) -> int:
@@ -104,6 +105,9 @@ def report(r: dict[str, Any]) -> str:
         (r["taken"] is not None, f"taken for a taught label: {taken} of {r['samples'] - r['taught']} of other labels"),
         (r["auc"] is not None, f"auc {r['auc'] or 0:.3f}: the chance that a sample of another label is farther away"),
     ]
+    if r["accepted"] is not None and r["accepted"] < ENOUGH:
+        todo = "teach more examples of each label, or teach with a larger --loose, which also takes more of what was not taught"
+        lines.append((True, f"many are unknown: {todo}"))
     rows = [(row["label"], *(n or "." for n in row["answers"])) for row in r["confusion"]]
     matrix = text.table(("samples of", *r["labels"]), rows, "l" + "r" * len(r["labels"]))
     return "\n".join([*(line for there, line in lines if there), "", matrix])

@@ -76,8 +76,8 @@ class _Parser(argparse.ArgumentParser):
         if action.choices is not None and value not in action.choices:
             what = action.option_strings[-1] if action.option_strings else self.prog
             known = [str(choice) for choice in action.choices]
-            error = MicaError(f"there is no '{what} {value}'", todo=did_you_mean(str(value), known))
-            raise error.then(f"known are {', '.join(known)}")
+            hint = did_you_mean(str(value), known, f"known are {', '.join(known)}")
+            raise MicaError(f"there is no '{what} {value}'", todo=hint)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -120,6 +120,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(words: list[str]) -> int:
+    if words[:1] == ["help"]:  # as of git: mica help, mica help pack
+        words = [*words[1:2], "-h"]
     parser = new_parser()
     subparsers = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     typed = next((word for word in words if not word.startswith("-")), None)
@@ -132,6 +134,11 @@ def _run(words: list[str]) -> int:
         parser.print_help()
         return 0
     args = parser.parse_args(words)
+    for name in ("board", "on"):
+        if isinstance(given := getattr(args, name, None), str):
+            from mica.boards import as_spelled
+
+            setattr(args, name, as_spelled(given))
     return int(args.run(args))
 
 

@@ -38,11 +38,19 @@ def run(args: argparse.Namespace) -> int:
         if sys.stdin.isatty():
             return _talk(board, args.on)
         # A file or a pipe is a program, as it is for Python itself.
+        printed: list[int] = []
+
+        def show(data: bytes) -> None:
+            printed.append(len(data))
+            _print(data)
+
         try:
-            board.exec_follow(sys.stdin.read(), _print, timeout=None)
+            board.exec_follow(sys.stdin.read(), show, timeout=None)
         except BoardError as error:
             sys.stderr.write(error.traceback or f"{error}\n")
             return error.exit_code
+        if not any(printed):
+            say("the program from standard input has ended and printed nothing; use print() to see a value")
         return 0
 
 

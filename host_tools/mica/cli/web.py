@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import tempfile
+import threading
 from pathlib import Path
 
 from mica.cli import text
@@ -50,22 +51,22 @@ def run(args: argparse.Namespace) -> int:
             f"{args.output}: serve this folder"
         )
         return 0
-    with tempfile.TemporaryDirectory(prefix="mica-web-") as work:
+    try:
+        httpd = server.bind(args.port)  # before the page is made, which may take minutes
+    except OSError as error:
+        raise MicaError(f"--port {args.port}: {error.strerror}", todo="--port 0 takes one that is free") from None
+    with httpd, tempfile.TemporaryDirectory(prefix="mica-web-") as work:
         _make(Path(work) / "site", models, not args.no_pico)
-        try:
-            httpd = server.serve(Path(work) / "site", args.port)
-        except OSError as error:
-            raise MicaError(f"--port {args.port}: {error.strerror}", todo="--port 0 takes one that is free") from None
+        httpd.show(Path(work) / "site")
         address = f"http://127.0.0.1:{httpd.server_address[1]}/"
         if args.json:
             text.emit_json({"address": address, "folder": None})
         else:
             print(f"{address} (Ctrl-C ends it)", flush=True)
-        with httpd:
-            try:
-                httpd.serve_forever()
-            except KeyboardInterrupt:
-                return 0
+        try:
+            httpd.serve_forever()
+        except KeyboardInterrupt:
+            return 0
     return 0
 
 
@@ -73,5 +74,16 @@ def _make(out: Path, models: Path | None, pico: bool) -> None:
     """The page, with a warning for each file that is no model."""
     from mica.web import site
 
-    for line in site.make(out, models, pico, **({} if pico else {"native": ()}), progress=say):
+    slow = threading.Timer(
+        3,
+        say,
+        ["the first start builds a Pico's firmware and native modules, some 5 minutes; --no-pico leaves them out"],
+    )
+    if pico:
+        slow.start()
+    try:
+        left = site.make(out, models, pico, **({} if pico else {"native": ()}), progress=say)
+    finally:
+        slow.cancel()
+    for line in left:
         say(f"warning: left out: {line}")

@@ -30,6 +30,7 @@ KERAS = Kind("a Keras file", "To convert it, in Python: " + _KERAS)
 HDF5 = Kind("an HDF5 file, as Keras writes them", "To convert it, in Python: " + _KERAS)
 PICKLE = Kind("a Python pickle, as joblib and scikit-learn write them", _PICKLE)
 ARCHIVE = Kind("a zip archive", "Give the .onnx or .tflite file inside")
+NUMPY = Kind("a file of NumPy arrays", "--calib, run and eval take it; the model is another file")
 PACKED = Kind("a .mica file, packed already", "mica info, run, eval and push take it as it is")
 SAVED = Kind(
     "a TensorFlow SavedModel",
@@ -55,7 +56,7 @@ _STARTS = (
         for start in (b"x\x01", b"x\x5e", b"x\x9c", b"x\xda", b"\x1f\x8b", b"BZh", b"\xfd7zXZ", b"]\x00\x00")
     ),
     (b"\x04\x22\x4d\x18", PICKLE),
-    (b"\x93NUMPY", Kind("a NumPy array", "--calib, run and eval take it; the model is another file")),
+    (b"\x93NUMPY", NUMPY),
     (b"GGUF", Kind("a GGUF file of a language model", "mica takes networks as ONNX files")),
 )
 
@@ -108,4 +109,4 @@ def _archive(head: bytes) -> Kind:
         return KERAS
     if name.rsplit(b"/", 1)[-1] in TORCH_FILES:
         return TORCH
-    return ARCHIVE
+    return NUMPY if name.endswith(b".npy") else ARCHIVE

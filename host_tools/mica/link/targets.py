@@ -63,8 +63,10 @@ def _port_of(target: str) -> str:
     if not is_port_name(target):
         raise MicaError(
             f"{target!r} is neither a board nor a port",
-            todo=did_you_mean(target, ["host", "auto", *emulated, *board_names()]),
-        ).then(
-            f"known are host, auto, {', '.join(emulated)}, and ports such as /dev/ttyACM0, COM5 or socket://127.0.0.1:5000"
+            todo=did_you_mean(
+                target,
+                ["host", "auto", *emulated, *board_names()],
+                f"known are host, auto, {', '.join(emulated)}, and ports such as /dev/ttyACM0, COM5 or socket://127.0.0.1:5000",
+            ),
         )
     return target

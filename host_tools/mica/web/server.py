@@ -24,21 +24,29 @@ WORKER = "default-src 'none'; script-src 'self' 'unsafe-eval'"
 MOST_BYTES = 64 << 20  # of a model that is sent
 
 
-def serve(folder: Path, port: int) -> ThreadingHTTPServer:
-    """A server of `folder` on 127.0.0.1:port, 0: any that is free. Its serve_forever() is the caller's. Raises OSError."""
-    files = {path.relative_to(folder).as_posix(): path for path in folder.rglob("*") if path.is_file()}
-    handler = type("Handler", (_Handler,), {"files": files})
-    return ThreadingHTTPServer(("127.0.0.1", port), handler)
+class Server(ThreadingHTTPServer):
+    """A server on this computer. It has the port; nothing is answered before serve_forever(), which is the caller's."""
+
+    files: dict[str, Path]
+
+    def show(self, folder: Path) -> None:
+        """Serve the files of this folder."""
+        self.files = {path.relative_to(folder).as_posix(): path for path in folder.rglob("*") if path.is_file()}
+
+
+def bind(port: int) -> Server:
+    """Take port 127.0.0.1:port, 0: any that is free. Raises OSError."""
+    return Server(("127.0.0.1", port), _Handler)
 
 
 class _Handler(BaseHTTPRequestHandler):
-    files: dict[str, Path] = {}  # noqa: RUF012 - each server has its own
+    server: Server
     server_version = "mica"
     sys_version = ""
 
     def do_GET(self) -> None:
         name = unquote(urlsplit(self.path).path).removeprefix("/") or "index.html"
-        path = self.files.get(name)
+        path = self.server.files.get(name)
         if not self._is_ours() or path is None:
             self._send(404, b"not found", "text/plain")
             return
