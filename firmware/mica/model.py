@@ -135,11 +135,6 @@ class Model:
         python: bool | Sequence[str] = (),
         key: bytes | None = None,
     ) -> None:
-        if not isinstance(source, str):
-            try:
-                memoryview(source)
-            except TypeError:
-                raise TypeError(f"Model: a path, or the bytes of a .mica file, not {type(source).__name__}") from None
         gc.collect()  # what is allocated now stays: let it lie low, and leave the rest in one piece
         data = None
         try:
@@ -378,11 +373,9 @@ class Model:
         return self._scored
 
     def top(self, k: int = 1, i: int | str | Sequence[float] | None = None) -> list[tuple[str | int, float]]:
-        """Return the k largest scores of the last run, [(label, score), ...], the largest first. i: an output, by its place or name, or
-        scores that predict() gave.
+        """Return the k largest scores of the last run, [(label, score), ...], the largest first. i: an output's place or name, or scores.
 
-        By default the output that holds scores of the classes. A label is the class's name, or its number where the file has
-        none. Of equal scores the first comes first.
+        By default the output that holds scores of the classes. A label is a class's name, or its number if the file has none.
         """
         if not isinstance(k, int):
             raise TypeError(f"top: a number of scores is expected, not {k!r}")
@@ -477,9 +470,7 @@ class Model:
         if self._run is not None:
             self.stop()
         self._m.deinit()
-        self._steps = ()
-        if self._hooks:
-            self._hooks = ()
+        self._steps = self._hooks = ()
 
     def __enter__(self) -> Self:
         return self
@@ -506,5 +497,4 @@ class Model:
         return "\n".join(lines)
 
     def __dir__(self):
-        """The names of all attributes. It reads no property, so it works on a closed model too."""
-        return dir(Model)
+        return dir(Model)  # reads no property, so it works on a closed model too

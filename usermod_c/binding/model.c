@@ -41,7 +41,10 @@ static void take_file(mp_mica_model_t *self, mp_obj_t obj) {
         mp_raise_TypeError(MP_ERROR_TEXT("the bytes of a model are expected; mica.Model(path) opens files"));
     }
     mp_buffer_info_t buf;
-    mp_get_buffer_raise(obj, &buf, MP_BUFFER_READ);
+    if (!mp_get_buffer(obj, &buf, MP_BUFFER_READ)) {
+        mp_raise_msg_varg(&mp_type_TypeError, MP_ERROR_TEXT("a path, or the bytes of a .mica file, are expected, not %s"),
+            mp_obj_get_type_str(obj));
+    }
     self->file = obj;
     self->file_head = head_of(obj);
     self->file_data = buf.buf;
