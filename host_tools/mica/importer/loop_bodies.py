@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import onnx
-from onnx import numpy_helper
 
 from mica.importer.evaluate import evaluator, guarded
+from mica.importer.protos import array_of
 from mica.importer.state import ImportState
 
 Arrays = dict[str, np.ndarray]
@@ -103,7 +103,7 @@ def origin(name: str, makers: Mapping[str, onnx.NodeProto]) -> str:
 
 def _constants(of: onnx.GraphProto, state: ImportState) -> Arrays:
     """Constants that the body reads, its own and outer ones, and what follows from these alone."""
-    found = {t.name: numpy_helper.to_array(t) for t in of.initializer}
+    found = {t.name: array_of(t) for t in of.initializer}
     names = {i for n in of.node for i in n.input if i} - {i.name for i in of.input} - set(found)
     found |= {name: data for name in names if (data := state.constant(name)) is not None}
     for n in of.node:

@@ -16,6 +16,7 @@ from onnx import helper, numpy_helper
 
 from mica.importer import recurrence
 from mica.importer.loop_bodies import attribute, body
+from mica.importer.protos import array_of
 from mica.importer.state import ImportState
 
 MOST_RUNS = 1024
@@ -114,7 +115,7 @@ def _run(of: onnx.GraphProto, given: Sequence[str], k: int, place: _Place) -> li
     """Adds run k. Returns the names of its outputs, or None if a node of it is a problem."""
     nodes, constants, ends = one_run(of, given, k, place.state.fresh)
     for c in constants:
-        place.state.add_constant(c.name, numpy_helper.to_array(c))
+        place.state.add_constant(c.name, array_of(c))
     added = [place.add(node) for node in nodes]  # all of them, so that all problems are said
     return ends if all(added) else None
 

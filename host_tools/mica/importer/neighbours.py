@@ -13,8 +13,9 @@ from dataclasses import dataclass
 
 import numpy as np
 import onnx
-from onnx import helper, numpy_helper
+from onnx import helper
 
+from mica.importer.protos import array_of
 from mica.ir.vectors import Neighbours
 from mica.kernels.vectors import BY_ROOT, BY_VALUE, SQUARES, SUM, UNIFORM
 
@@ -49,9 +50,9 @@ class _Graph:
     def constant(self, name: str) -> np.ndarray | None:
         maker = self.makers.get(name)
         if name in self.constants:
-            return numpy_helper.to_array(self.constants[name])
+            return array_of(self.constants[name])
         if maker is not None and maker.op_type == "Constant" and maker.attribute[0].name == "value":
-            return numpy_helper.to_array(maker.attribute[0].t)
+            return array_of(maker.attribute[0].t)
         return None
 
     def behind(self, name: str, ops: Sequence[str] = _PLAIN) -> str:

@@ -19,18 +19,19 @@ import numpy as np
 import onnx
 import onnx.inliner
 from google.protobuf.message import DecodeError
-from onnx import helper, numpy_helper
+from onnx import helper
 
 from mica.custom import NO_CUSTOM, CustomOps, Operator, define
 from mica.errors import MicaError, Unsupported
 from mica.format.schema import MAX_INPUTS
 from mica.importer import beyond, loops, neighbours, precision, tidy_names
+from mica.importer.bounds import FACTOR, SLACK
 from mica.importer.expand import fused, ml, transformers
 from mica.importer.expand.operators import spell
 from mica.importer.fold import fold, is_constant
 from mica.importer.infer import infer
 from mica.importer.mend import mend
-from mica.importer.protos import attributes, dtype_name, first_line, node_name, place_of
+from mica.importer.protos import array_of, attributes, dtype_name, first_line, node_name, place_of, tensors_of
 from mica.importer.special import REWRITTEN, definition, node_attributes
 from mica.importer.state import ImportState
 from mica.ir import exact_round, whole
@@ -100,13 +101,39 @@ def import_proto(
 
 
 def external_files(path: str | Path) -> list[Path]:
-    """The files beside an ONNX file in which it keeps its weights; none where it cannot be read."""
+    """Return the files beside an ONNX file in which it keeps its weights, none if it cannot be read. Raises MicaError where
+    such a file is not in its folder, or all that is read of them is far more than they have."""
     try:
         model = onnx.load(str(path), format="protobuf", load_external_data=False)
     except (OSError, DecodeError):
         return []
-    found = {e.value for t in model.graph.initializer for e in t.external_data if e.key == "location"}
-    return [Path(path).parent / name for name in sorted(found)]
+    folder, size = Path(path).parent, 0
+    found: dict[str, int] = {}
+    for t in (
+        t
+        for g in (model.graph, *model.functions)
+        for t in tensors_of(g)
+        if t.data_location == onnx.TensorProto.EXTERNAL
+    ):
+        about = {e.key: e.value for e in t.external_data}
+        name = about.get("location", "")
+        if name not in found:
+            found[name] = _size_beside(Path(path), name)
+        length = about.get("length") or str(found[name])
+        size += int(length) if length.isascii() and length.isdecimal() and len(length) < 20 else found[name]
+    if size > (most := SLACK + FACTOR * sum(found.values())):
+        raise MicaError(
+            f"{path}: reads {size:,} bytes of {len(found)} files beside it", todo=f"expected at most {most:,}"
+        )
+    return [folder / name for name in sorted(found)]
+
+
+def _size_beside(path: Path, name: str) -> int:
+    """Return the bytes of a file that a model names as one beside it, 0 if there is none. Raises MicaError where it is elsewhere."""
+    if not 0 < len(name) < 250 or not name.isprintable() or not (path.parent / name).resolve().is_relative_to(path.parent.resolve()):
+        raise MicaError(f"{path}: says that weights are in '{name}'", todo="expected a file in the model's own folder")
+    there = path.parent / name
+    return there.stat().st_size if there.is_file() else 0
 
 
 def file_sha256(path: str | Path) -> str:
@@ -123,6 +150,7 @@ def _read(path: Path) -> onnx.ModelProto:
         raise MicaError(f"{path}: no such file")
     if path.is_dir():
         raise MicaError(f"{path}: is a folder", todo="give the .onnx file")
+    beside = external_files(path)
     invalid: Exception | None = None
     by_name = True
     try:
@@ -136,7 +164,7 @@ def _read(path: Path) -> onnx.ModelProto:
     except DecodeError:
         raise MicaError(f"{path}: not an ONNX file (its bytes are not a protobuf model)") from None
     except (OSError, ValueError, onnx.checker.ValidationError) as e:
-        gone = [file for file in external_files(path) if not file.exists()]
+        gone = [file for file in beside if not file.exists()]
         if gone:
             todo = "copy it as well, as the exporter wrote both, or export into one file"
             raise MicaError(f"{path}: its weights are in {gone[0].name}, which is not beside it", todo=todo) from None
@@ -178,7 +206,7 @@ class _Importer:
     def run(self) -> Graph:
         g, proto = self.state.graph, self.model.graph
         for init in proto.initializer:
-            self.state.add_constant(init.name, numpy_helper.to_array(init))
+            self.state.add_constant(init.name, array_of(init))
         for sparse in proto.sparse_initializer:
             self.state.stop(f"initializer '{sparse.values.name}': sparse tensors; store it dense")
         for i in proto.input:
@@ -397,7 +425,7 @@ class _Importer:
         expected = "then_branch" if taken else "else_branch"
         branch = next(a.g for a in proto.attribute if a.name == expected)
         for init in branch.initializer:
-            self.state.add_constant(init.name, numpy_helper.to_array(init))
+            self.state.add_constant(init.name, array_of(init))
         for n in branch.node:
             for part in self._expanded(n):
                 self._add_node(part)

@@ -8,6 +8,8 @@ import numpy as np
 import onnx
 from onnx import TensorProto, numpy_helper
 
+from mica.importer.protos import array_of
+
 WIDTHS = ("float16", "bfloat16", "float64")
 _OTHER = (TensorProto.FLOAT16, TensorProto.BFLOAT16, TensorProto.DOUBLE)
 # Attributes that name a type: of Cast, of EyeLike and its like, of the quantisers, of what computes in more bits.
@@ -37,7 +39,7 @@ def with_single(proto: onnx.NodeProto) -> onnx.NodeProto:
         if _type_of(a) in _OTHER:
             a.i = TensorProto.FLOAT
         elif a.t.data_type in _OTHER:
-            a.t.CopyFrom(numpy_helper.from_array(single(numpy_helper.to_array(a.t)), a.t.name))
+            a.t.CopyFrom(numpy_helper.from_array(single(array_of(a.t)), a.t.name))
     return result
 
 

@@ -1,11 +1,13 @@
 """ONNX's nodes and types as plain Python values, and how errors call them."""
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import onnx
 from onnx import helper, numpy_helper
 
+from mica.errors import MicaError
 from mica.format.names import clean
 from mica.importer.tidy_names import MOST
 
@@ -23,6 +25,30 @@ def first_line(e: Exception) -> str:
     return lines[0] if lines else type(e).__name__
 
 
+def array_of(t: onnx.TensorProto) -> np.ndarray:
+    """Return a tensor's numbers. Raises MicaError where its data is not what its type and dimensions say."""
+    try:
+        if min(t.dims, default=1) < 0:
+            raise ValueError
+        return np.asarray(numpy_helper.to_array(t))
+    except (ValueError, TypeError, KeyError) as e:
+        raise MicaError(
+            f"tensor '{clean(t.name, MOST)}': its data is not what its type and its dimensions {list(t.dims)} say",
+            todo="export the model again",
+        ) from e
+
+
+def tensors_of(graph: onnx.GraphProto | onnx.FunctionProto) -> Iterator[onnx.TensorProto]:
+    """Yield all tensors of a graph and of those inside it."""
+    if isinstance(graph, onnx.GraphProto):
+        yield from graph.initializer
+        yield from (t for sparse in graph.sparse_initializer for t in (sparse.values, sparse.indices))
+    for a in (a for n in graph.node for a in n.attribute):
+        yield from (a.t, *a.tensors)
+        for inner in (a.g, *a.graphs):
+            yield from tensors_of(inner) if inner.node or inner.initializer else ()
+
+
 def attributes(proto: onnx.NodeProto) -> dict[str, Any]:
     """ONNX attributes as plain Python values: bytes become str, tensors become arrays."""
     attrs: dict[str, Any] = {}
@@ -31,7 +57,7 @@ def attributes(proto: onnx.NodeProto) -> dict[str, Any]:
         if isinstance(v, bytes):
             v = v.decode("utf-8", "replace")
         elif isinstance(v, onnx.TensorProto):
-            v = numpy_helper.to_array(v)
+            v = array_of(v)
         elif isinstance(v, (list, tuple)) or hasattr(v, "_values"):
             v = [s.decode("utf-8", "replace") if isinstance(s, bytes) else s for s in v]
         attrs[a.name] = v

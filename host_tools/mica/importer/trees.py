@@ -10,8 +10,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from onnx import TensorProto, numpy_helper
+from onnx import TensorProto
 
+from mica.importer.protos import array_of
 from mica.ir.forest import Forest
 
 MOST_NODES = 1 << 22  # of a forest that is read: 16 MB and more in a file
@@ -69,7 +70,7 @@ def array(attrs: Attrs, name: str) -> np.ndarray:
     v = attrs.get(f"{name}_as_tensor", attrs.get(name))
     if v is None:
         return np.zeros(0)
-    return numpy_helper.to_array(v) if isinstance(v, TensorProto) else np.asarray(v)
+    return array_of(v) if isinstance(v, TensorProto) else np.asarray(v)
 
 
 def _text(v: Any) -> str:

@@ -5,9 +5,9 @@ import math
 
 import numpy as np
 import onnx
-from onnx import numpy_helper
 
 from mica.importer.fold import fold, is_constant
+from mica.importer.protos import array_of
 from mica.importer.state import ImportState
 
 LARGEST = 1 << 14  # elements; larger constants are weights
@@ -25,7 +25,7 @@ class Computed:
         """The array of a value; None where it is large, or depends on data."""
         for c in self.constants[self.constants_read :]:
             if math.prod(c.dims) <= LARGEST:
-                self.state.add_constant(c.name, numpy_helper.to_array(c))
+                self.state.add_constant(c.name, array_of(c))
         for node in self.nodes[self.nodes_read :]:
             if node.op_type != "DequantizeLinear" and is_constant(self.state, node):
                 with contextlib.suppress(ValueError):  # the importer folds it too, and names the reason

@@ -257,8 +257,8 @@ def _gather_elements(g: Graph, node: Node, b: Builder) -> None:
     at = node.inputs[1]
     if not g.is_const(at) and not g.is_const(x):
         beside = (*shape[:axis], b.shape(at)[axis], *shape[axis + 1 :])
-        if b.shape(at) not in (beside, (*beside[: axis + 1], *[1] * len(beside[axis + 1 :]))):
-            raise ValueError(f"places of shape {list(b.shape(at))} in {list(shape)}; {list(beside)} is supported")
+        if b.shape(out) != beside or b.shape(at) not in (beside, (*beside[: axis + 1], *[1] * len(beside[axis + 1 :]))):
+            raise ValueError(f"places of shape {list(b.shape(out))} in {list(shape)}; {list(beside)} is supported")
         b.emit_to(out, "Pick", [x, at], {"axis": axis})
         return
     indices = b.constant(at, "indices").astype(np.int64)
