@@ -13,6 +13,15 @@ if TYPE_CHECKING:
     from typing import Self
 
 
+MOST_CHARACTERS = 2000  # of a line: names of somebody else's have any length
+
+
+def _short(text: str) -> str:
+    """Lines for people: printable, and the beginning of long ones."""
+    lines = printable_lines(text).split("\n")
+    return "\n".join(line if len(line) <= MOST_CHARACTERS else line[:MOST_CHARACTERS] + "..." for line in lines)
+
+
 class MicaError(Exception):
     """Something the user can act on. The command line prints it in one line and ends with `exit_code`.
 
@@ -25,8 +34,8 @@ class MicaError(Exception):
 
     def __init__(self, found: str, *, todo: str = "") -> None:
         super().__init__(found)
-        self.found = printable_lines(found)
-        self.todo = printable_lines(todo)
+        self.found = _short(found)
+        self.todo = _short(todo)
 
     def __str__(self) -> str:
         return f"{self.found}; {self.todo}" if self.todo else self.found
@@ -34,13 +43,13 @@ class MicaError(Exception):
     def at(self, where: str) -> Self:
         """The same error, found at `where`: a file, a port, a node."""
         other = copy.copy(self)
-        other.found = f"{printable_lines(where)}: {self.found}"
+        other.found = f"{_short(where)}: {self.found}"
         return other
 
     def then(self, todo: str) -> Self:
         """The same error, with one more thing to do."""
         other = copy.copy(self)
-        other.todo = "; ".join(text for text in (self.todo, printable_lines(todo)) if text)
+        other.todo = "; ".join(text for text in (self.todo, _short(todo)) if text)
         return other
 
 

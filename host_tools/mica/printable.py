@@ -1,6 +1,7 @@
 """Texts and numbers for people: text of somebody else's made fit for a terminal, figures without more digits than are known."""
 
 import math
+from collections.abc import Iterable
 
 
 def printable(text: str) -> str:
@@ -11,6 +12,12 @@ def printable(text: str) -> str:
 def printable_lines(text: str) -> str:
     """The same of a text of many lines."""
     return "\n".join(printable(line) for line in text.split("\n"))
+
+
+def some(names: Iterable[str]) -> str:
+    """Names of somebody else's with commas between, of many and long ones the beginning."""
+    first, *more = [f"{name[:64]}..." if len(name) > 64 else name for name in names] or [""]
+    return ", ".join([first, *more[:11]]) + (f" and {len(more) - 11:,} more" if len(more) > 11 else "")
 
 
 def three_digits(x: float) -> str:

@@ -1,7 +1,7 @@
 """mica run: one input through a model, on any target."""
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ from mica.data.calibration import decode, fit_any, read_arrays
 from mica.errors import MicaError
 from mica.format import output_groups, scores
 from mica.format.codec import ModelFile
-from mica.printable import printable_lines
+from mica.printable import printable_lines, some
 from mica.run import evaluation, pictures, sound
 from mica.run import given as numbers
 
@@ -50,7 +50,7 @@ def run(args: argparse.Namespace) -> int:
     seen = folder or (given is None and pictures.is_picture(args.input))
     is_sound = given is None and not seen and sound.is_sound(args.input)
     if is_sound:  # before a target is opened, which may take minutes
-        arrays = sound.read(args.input, target.whole_model(args.model), say)
+        arrays: Mapping[str, np.ndarray] = sound.read(args.input, target.whole_model(args.model), say)
     else:
         arrays = (
             {}
@@ -152,7 +152,7 @@ def outputs_of(model: ModelFile, outputs: Sequence[np.ndarray]) -> list[dict[str
     return result
 
 
-def pick(model: ModelFile, arrays: dict[str, np.ndarray], k: int, where: str) -> list[np.ndarray]:
+def pick(model: ModelFile, arrays: Mapping[str, np.ndarray], k: int, where: str) -> list[np.ndarray]:
     """Sample k for every model input, each of the input's shape. Raises MicaError."""
     sample = []
     for tensor_id in model.inputs:
@@ -162,7 +162,7 @@ def pick(model: ModelFile, arrays: dict[str, np.ndarray], k: int, where: str) ->
         elif len(model.inputs) == 1:
             x = decode(arrays, where)
         else:
-            raise MicaError(f"{where}: holds {', '.join(arrays)}", todo=f"the model needs an array '{t.name}'")
+            raise MicaError(f"{where}: holds {some(arrays)}", todo=f"the model needs an array '{t.name}'")
         x = fit_any(t.name, x, t.dims, f"{where}: ")
         if not 0 <= k < len(x):
             raise MicaError(f"{where}: has samples 0 to {len(x) - 1}, not {k}")

@@ -8,6 +8,7 @@ import numpy as np
 
 from mica.compile.job import PlacedFrontEnd
 from mica.compile.state import State
+from mica.data import calibration
 from mica.errors import MicaError
 from mica.ir.front_end import IN_GRAPH, FrontEnd
 from mica.packing import state_pairs
@@ -50,12 +51,11 @@ def find_states(s: State) -> State:
 def _fed(samples: object, name: str) -> bool:
     """True if samples, as of the job, hold numbers other than 0 for an input."""
     if isinstance(samples, str | Path) and Path(samples).suffix == ".npz":
-        try:
-            with np.load(samples) as data:
-                return name in data and bool(np.any(data[name]))
-        except (OSError, ValueError):  # said where samples are read
-            return False
-    return isinstance(samples, Mapping) and name in samples and bool(np.any(samples[name]))
+        samples = calibration.read_arrays(samples)
+    if not isinstance(samples, Mapping) or name not in samples:
+        return False
+    x = np.asarray(samples[name])
+    return x.dtype.kind in "fiub" and bool(np.any(x))  # samples of anything else are refused where they are read
 
 
 def choose(s: State) -> State:

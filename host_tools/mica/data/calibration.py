@@ -12,8 +12,6 @@ camera do on a board; the input is pixel * scale + offset, by default pixel / 25
 """
 
 import math
-import zipfile
-import zlib
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -27,6 +25,7 @@ from mica.ir.exact_inputs import takes_missing
 from mica.ir.graph import Graph, Value
 from mica.ir.ops import FRONT_ENDS
 from mica.notes import note
+from mica.printable import some
 
 MADE_UP_SAMPLES = 16
 AREAS = 4  # of made-up samples, along each axis
@@ -55,55 +54,40 @@ class Pixels:
                 raise MicaError(f"pixel {name}: {len(numbers_)} numbers for {channels} channels")
 
 
-def read_arrays(path: str | Path, inputs: tables.Inputs | None = None) -> dict[str, np.ndarray]:
-    """Arrays of an .npz file, of a table, or {"x": array} of an .npy file. inputs: of the model, for tables. Raises MicaError."""
+def read_arrays(path: str | Path, inputs: tables.Inputs | None = None) -> Mapping[str, np.ndarray]:
+    """Return the arrays of an .npz file, of a table, or {"x": array} of an .npy file. inputs: of the model, for tables. Raises MicaError."""
     path = Path(path)
     if tables.is_table(path):
         return tables.read(path, inputs or tables.Inputs())
-    if not path.exists():
-        raise MicaError(f"{path}: no such file")
-    arrays: dict[str, np.ndarray] = {}
-    where = str(path)
+    if not path.is_file():
+        raise MicaError(f"{path}: {'is no file' if path.exists() else 'no such file'}")
     try:
-        array_files.check(path)
-        loaded = np.load(path, allow_pickle=False)
-        if isinstance(loaded, np.ndarray):
-            return {"x": loaded}
-        with loaded:
-            for name in loaded.files:
-                where = f"{path}: '{name}'"
-                arrays[name] = np.asarray(loaded[name])
-            return arrays
-    except (ValueError, OSError, EOFError, RuntimeError, zipfile.BadZipFile, zlib.error) as e:
-        reason = [*str(e).splitlines(), type(e).__name__][0]
-        if reason.startswith("Object arrays"):
-            todo = "save it with a plain type, such as y.astype(str) or x.astype('float32')"
-            raise MicaError(f"{where} holds Python objects", todo=todo) from None
-        if "pickle" in reason:  # numpy's guess at whatever is no array
-            if sounds.is_sound(path):
-                raise MicaError(f"{path}: is sound", todo="expected an .npz or .npy file") from None
-            if (ending := path.suffix.lower()) not in ("", ".npz", ".npy"):
-                todo = f"expected .npz, .npy, sound, or a picture ({', '.join(pictures.ENDINGS)})"
-                raise MicaError(f"{path}: mica reads no {ending} files", todo=todo) from None
-            reason = "it holds no plain arrays of numbers"
-        raise MicaError(f"{path}: not an .npz or .npy file: {reason}") from None
+        return array_files.Arrays(path)
+    except array_files.NoArrays:
+        if sounds.is_sound(path):
+            raise MicaError(f"{path}: is sound", todo="expected an .npz or .npy file") from None
+        if (ending := path.suffix.lower()) not in ("", ".npz", ".npy"):
+            todo = f"expected .npz, .npy, sound, or a picture ({', '.join(pictures.ENDINGS)})"
+            raise MicaError(f"{path}: mica reads no {ending} files", todo=todo) from None
+        raise MicaError(f"{path}: not an .npz or .npy file: it holds no plain arrays of numbers") from None
 
 
 def decode(arrays: Mapping[str, np.ndarray], where: str = "data") -> np.ndarray:
     """`x` of an evaluation or calibration file, or its only samples, as float32: x * scale + offset where it says so."""
     samples = [name for name in arrays if name == "x"] or [name for name in arrays if name not in _BESIDE]
     if len(samples) != 1:
-        raise MicaError(f"{where}: has no array 'x' (it holds: {', '.join(arrays) or 'nothing'})")
+        raise MicaError(f"{where}: has no array 'x' (it holds: {some(arrays) or 'nothing'})")
     y = numbers(samples[0], arrays[samples[0]], where)
     for name in ("scale", "offset"):
         if name in arrays:
             a = arrays[name]
-            if not _broadcasts(a.shape, y.shape):
+            if a.dtype.kind not in "fiub" or not _broadcasts(a.shape, y.shape):
                 raise MicaError(
                     f"{where}: '{name}' {list(a.shape)} is not for 'x' {list(y.shape)}", todo="expected one number"
                 )
-            y = y * np.float32(a) if name == "scale" else y + np.float32(a)
-    return np.asarray(y, np.float32)
+            with np.errstate(over="ignore", invalid="ignore"):  # whoever takes it refuses infinity
+                (np.multiply if name == "scale" else np.add)(y, np.float32(a), out=y)
+    return y
 
 
 # Arrays that files have beside their samples.
@@ -126,7 +110,7 @@ def numbers(name: str, x: np.ndarray, where: str) -> np.ndarray:
     return x.astype(np.float32)
 
 
-def _with_length(arrays: dict[str, np.ndarray], inputs: Sequence[str]) -> dict[str, np.ndarray]:
+def _with_length(arrays: Mapping[str, np.ndarray], inputs: Sequence[str]) -> Mapping[str, np.ndarray]:
     """Add the length (position + 1) if only that is missing and a token's position is there.
 
     The model's own rows limit it.
@@ -160,7 +144,7 @@ def load_calibration(
     if len(inputs) == 1:
         return {inputs[0]: decode(arrays, str(path))}
     raise MicaError(
-        f"{path}: holds {', '.join(arrays)}", todo=f"expected one array for each of the inputs {', '.join(inputs)}"
+        f"{path}: holds {some(arrays)}", todo=f"expected one array for each of the inputs {', '.join(inputs)}"
     )
 
 
@@ -260,7 +244,7 @@ def samples_for(g: Graph, arrays: Mapping[str, np.ndarray], finite: bool = True)
     columns: dict[str, np.ndarray] = {}
     for name in g.inputs:
         if name not in arrays:
-            raise MicaError(f"input '{name}': the calibration data holds {', '.join(arrays) or 'nothing'}")
+            raise MicaError(f"input '{name}': the calibration data holds {some(arrays) or 'nothing'}")
         columns[name] = _real(g.value(name), fit(name, arrays[name], g.value(name).shape))
         if len(columns[name]) == 0:
             raise MicaError(f"input '{name}': the calibration data holds no samples")

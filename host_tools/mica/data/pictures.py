@@ -12,7 +12,8 @@ from mica.format.pictures import FRACTION, Desired
 from mica.notes import note
 
 ENDINGS = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".tif", ".tiff")
-MOST_PIXELS = 1 << 26  # of a file; each takes 4 bytes and more while it is decoded
+MOST_PIXELS = 1 << 26  # of a file; each takes up to 8 bytes while it is decoded
+SLACK, FACTOR = 1 << 24, 4  # pixels that any file may have, and so many more for each of its bytes
 FAINT = 1 << 12  # 16-bit pixels that stay below this would keep fewer than 16 greys
 # A byte p becomes p - 128.
 _AS_IT_IS = (1 << FRACTION, -128 << FRACTION)
@@ -42,10 +43,11 @@ def decoded(path: str | Path) -> np.ndarray:
             sixteen = ";16" in str(picture.tile)
             if picture.mode[0] in "IF":  # Pillow cuts these off at 255
                 return _of_deep_grey(path, picture.format, np.asarray(picture))
-            pixels = np.asarray(picture.convert("RGBA"), np.uint8)
-            if sixteen:
-                _require_light(path, (int(pixels[..., :3].max(initial=0)) << 8) + 255)
-            return pixels
+            whole = picture.convert("RGBA")
+        pixels = np.asarray(whole, np.uint8)  # behind the end of what it was converted from
+        if sixteen:
+            _require_light(path, (int(pixels[..., :3].max(initial=0)) << 8) + 255)
+        return pixels
     except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as e:
         raise MicaError(f"{path}: cannot be read as a picture: {[*str(e).splitlines(), type(e).__name__][0]}") from None
 
@@ -89,9 +91,15 @@ def resized(path: str | Path, colours: str, height: int, width: int) -> np.ndarr
         rgb = np.where(alpha == 0, np.uint8(0), rgb)  # what nobody sees
         return np.concatenate([_made(rgb, "rgb", height, width), _made(alpha, "grey", height, width)], axis=2)
     if alpha.min() < 255:
-        rgb = ((rgb * alpha.astype(np.uint32) + 255 * (255 - alpha.astype(np.uint32)) + 127) // 255).astype(np.uint8)
+        rgb = np.stack([_on_white(row, row_alpha) for row, row_alpha in zip(rgb, alpha, strict=True)])
         note(path, "transparent pixels become white")
     return _made(rgb, colours, height, width)
+
+
+def _on_white(rgb: np.ndarray, alpha: np.ndarray) -> np.ndarray:
+    """uint8 [width, 3] of a row; a row at a time takes little memory."""
+    seen = alpha.astype(np.uint32)
+    return np.asarray((rgb * seen + 255 * (255 - seen) + 127) // 255, np.uint8)
 
 
 def readable(paths: Sequence[Path], read: Callable[[Path], np.ndarray]) -> list[tuple[Path, np.ndarray]]:
@@ -139,9 +147,11 @@ def _header(path: str | Path) -> tuple[tuple[int, int], int]:
 
 def _require_small(path: str | Path, w: int, h: int) -> None:
     """Raises MicaError where a file has too many pixels to be decoded."""
-    if w * h > MOST_PIXELS:
+    most = min(MOST_PIXELS, SLACK + FACTOR * Path(path).stat().st_size)
+    if w * h > most:
         raise MicaError(
-            f"{path}: has {w} x {h} pixels, {w * h:,}", todo=f"expected at most {MOST_PIXELS:,}: make it smaller"
+            f"{path}: has {w} x {h} pixels, {w * h:,}",
+            todo=f"expected at most {most:,} of such a file: make it smaller",
         )
 
 
@@ -163,5 +173,5 @@ def _desired(colours: str, height: int, width: int) -> Desired:
 def _made(pixels: np.ndarray, colours: str, height: int, width: int) -> np.ndarray:
     desired = _desired(colours, height, width)
     frame = desired.frame(pixels.shape[1], pixels.shape[0], "grey" if pixels.shape[2] == 1 else "rgb888")
-    made = engine.see(frame, np.ascontiguousarray(pixels).tobytes(), desired.table)
+    made = engine.see(frame, pixels.tobytes(), desired.table)
     return np.asarray(made.astype(np.int16) + 128, np.uint8)

@@ -5,7 +5,7 @@ import struct
 import wave
 from collections.abc import Sequence
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import numpy as np
 
@@ -15,6 +15,9 @@ from mica.notes import note
 ENDING = ".wav"
 ENDINGS = (ENDING, ".wave", ".flac", ".ogg")
 LONGEST = 1 << 28  # bytes of int16: some two hours
+SLOWEST = 1000  # samples a second
+SLACK, FACTOR = 112 << 20, 64  # bytes of memory that a file may take, and so many times its own
+_BLOCK = 1 << 16  # samples that are read at once
 MOST_REAL = 2.0  # of sound from -1 to 1, which resampling may leave a little
 INSTALL = "pip install 'mica-mcu[sound]' reads it"
 
@@ -42,46 +45,73 @@ def _read(path: Path, rate: int | None) -> tuple[np.ndarray, int]:
     except ImportError:
         return _read_plain(path, rate)
     try:
-        with _opened(path) as data, soundfile.SoundFile(data) as file:
+        with soundfile.SoundFile(_opened(path)) as file:
             found, channels = file.samplerate, file.channels
-            if file.frames * channels * 2 > LONGEST:
-                raise MicaError(
-                    f"{path}: holds {file.frames:,} samples of {channels} channels", todo="cut it into shorter files"
-                )
-            x = file.read(dtype="int16" if file.subtype in _OF_16_BITS else "float64", always_2d=True)
+            plain = file.subtype in _OF_16_BITS and channels == 1 and found == (rate or found)
+            _require_room(path, file.frames, channels, found, None if plain else rate or found)
+            if plain:
+                x = file.read(dtype="int16")
+            else:
+                x = _mixed(path, file, "int16" if file.subtype in _OF_16_BITS else "float64")
     except (soundfile.SoundFileError, OSError) as e:
         raise MicaError(f"{path}: cannot be read as a sound file: {e}", todo="expected .wav, .flac or .ogg") from None
     if len(x) == 0:
         raise MicaError(f"{path}: holds no samples", todo="record it again")
-    if x.dtype == np.int16 and channels == 1 and found == (rate or found):
-        return x[:, 0], found
-    most = float(np.abs(x).max()) if x.dtype != np.int16 else 0.0
-    if not most <= MOST_REAL:
-        raise MicaError(f"{path}: holds numbers of up to {most:.4g}", todo="expected floats from -1 to 1")
-    mixed = (x / 32768 if x.dtype == np.int16 else x).mean(axis=1)
+    if plain:
+        return x, found
     done = [f"the mean of its {channels} channels"] if channels > 1 else []
     if rate is not None and found != rate:
-        mixed = _resampled(path, mixed, found, rate)
+        x = _resampled(path, x, found, rate)
         done.append(f"resampled from {found:,} to {rate:,} Hz")
     if done:
         note(path, ", ".join(done))
-    return np.clip(np.rint(mixed * 32768), -(2**15), 2**15 - 1).astype(np.int16), rate or found
+    x *= 32768
+    return np.clip(np.rint(x, out=x), -(2**15), 2**15 - 1, out=x).astype(np.int16), rate or found
 
 
-def _opened(path: Path) -> BinaryIO:
-    """A sound file; of a .wav that a pipe left with lengths of 0 a copy whose lengths are those of a stream."""
-    file = path.open("rb")
-    head, at = file.read(1 << 12), 12
-    while head[:4] == b"RIFF" and at + 8 < len(head) and head[at : at + 4] != b"data":
-        at += 8 + (int.from_bytes(head[at + 4 : at + 8], "little") + 1 & -2)
-    file.seek(0)
-    if head[:4] != b"RIFF" or at + 8 >= len(head) or (any(head[4:8]) and any(head[at + 4 : at + 8])):
-        return file
-    with file:
-        data = bytearray(file.read(LONGEST))
+def _require_room(path: Path, frames: int, channels: int, found: int, rate: int | None) -> None:
+    """Raises MicaError where a file would take too much memory. rate: that its mean is resampled to, None of one taken as it is."""
+    if found < SLOWEST:
+        raise MicaError(f"{path}: has {found:,} samples a second", todo=f"expected {SLOWEST:,} or more")
+    size = 2 * frames if rate is None else 8 * frames + 10 * frames * rate // found
+    if frames * channels * 2 > LONGEST or size > SLACK + FACTOR * path.stat().st_size:
+        raise MicaError(
+            f"{path}: holds {frames:,} samples of {channels} channels, {size:,} bytes", todo="cut it into shorter files"
+        )
+
+
+def _mixed(path: Path, file: Any, dtype: str) -> np.ndarray:
+    """Return the mean of a file's channels, float64 [n]: real numbers from about -1 to 1. Raises MicaError."""
+    mixed, n = np.empty(file.frames), 0
+    while n < len(mixed) and len(x := file.read(min(_BLOCK, len(mixed) - n), dtype=dtype, always_2d=True)):
+        most = float(np.abs(x).max()) if dtype != "int16" else 0.0
+        if not most <= MOST_REAL:
+            raise MicaError(f"{path}: holds numbers of up to {most:.4g}", todo="expected floats from -1 to 1")
+        mixed[n : n + len(x)] = (x / 32768 if dtype == "int16" else x).mean(axis=1)
+        n += len(x)
+    return mixed[:n]
+
+
+def _opened(path: Path) -> str | BinaryIO:
+    """A sound file's path; of a .wav that a pipe left with lengths of 0 a copy whose lengths are those of a stream."""
+    with path.open("rb") as file:
+        head, at = file.read(1 << 12), 12
+        while head[:4] == b"RIFF" and at + 8 < len(head) and head[at : at + 4] != b"data":
+            at += 8 + (int.from_bytes(head[at + 4 : at + 8], "little") + 1 & -2)
+        if head[:4] != b"RIFF" or at + 8 >= len(head) or (any(head[4:8]) and any(head[at + 4 : at + 8])):
+            return str(path)  # libsndfile reads it without us: errors in what it calls would end in a traceback
+        data = bytearray(head + file.read(LONGEST))
     struct.pack_into("<I", data, 4, 2**32 - 1)
     struct.pack_into("<I", data, at + 4, int.from_bytes(data[at + 4 : at + 8], "little") or 2**32 - 1)
-    return io.BytesIO(data)
+    return _Copy(data)
+
+
+class _Copy(io.BytesIO):
+    """Bytes in which a seek before the beginning ends there."""
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET, /) -> int:
+        start = (0, self.tell(), self.getbuffer().nbytes)[whence]
+        return super().seek(max(0, start + offset))
 
 
 _OF_16_BITS = ("PCM_16", "PCM_S8", "PCM_U8", "ULAW", "ALAW")  # and fewer: libsndfile makes int16 of them without loss
@@ -99,13 +129,14 @@ def _read_plain(path: Path, rate: int | None) -> tuple[np.ndarray, int]:
     """Of one channel, 16 bits and that rate, by the standard library. Raises MicaError."""
     expected = f"expected one channel, 16 bits{f', {rate} Hz' if rate else ''}: {INSTALL}"
     try:
-        with _opened(path) as source, wave.open(source, "rb") as file:
+        with wave.open(_opened(path), "rb") as file:
             channels, width, found = file.getparams()[:3]
             data = file.readframes(path.stat().st_size // (channels * width))  # a pipe leaves no length
     except (wave.Error, EOFError, OSError) as e:
         raise MicaError(
             f"{path}: cannot be read as a plain .wav file: {e or 'it ends too early'}", todo=expected
         ) from None
+    _require_room(path, len(data) // 2, 1, found, None)
     if channels != 1 or width != 2 or found != (rate or found):
         raise MicaError(f"{path}: has {channels} channels of {8 * width} bits, {found} Hz", todo=expected)
     if len(data) < 2:

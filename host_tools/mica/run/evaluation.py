@@ -12,7 +12,7 @@ is one of
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -26,11 +26,14 @@ from mica.format import output_groups, scores
 from mica.format.codec import ModelFile
 from mica.format.tokens import arrays
 from mica.kernels import wide
+from mica.printable import some
 from mica.run.given import odd
 
 METRICS = ("top1", "auc", "mse")
 Predict = Callable[[np.ndarray], np.ndarray]  # float32 [n, 1, ...input] -> float32 [n, ...output]
 BATCH = 64
+MOST_OF_SERIES = 1 << 25  # values of the windows of one series, which are copies
+MOST_WINDOWS = 1 << 20  # of all
 MISSING = "missing"  # metadata of a model that has learnt missing values
 COLUMNS = "columns"  # and of one that was packed with a table
 
@@ -64,6 +67,12 @@ class Dataset:
             return
         if int(np.prod(shape)) != self.window:
             raise MicaError(f"input '{name}' takes {int(np.prod(shape))} values; the data's windows have {self.window}")
+        windows = max(0, self.x[0].size - self.window) // self.stride + 1
+        if windows * self.window > MOST_OF_SERIES or len(self.x) * windows > MOST_WINDOWS:
+            raise MicaError(
+                f"{len(self.x):,} series of {windows:,} windows of {self.window:,} values",
+                todo=f"expected at most {MOST_WINDOWS:,} windows, a larger stride",
+            )
         for series in self.x:
             cut = np.lib.stride_tricks.sliding_window_view(series.reshape(-1), self.window)[:: self.stride]
             yield np.ascontiguousarray(cut).reshape(-1, *shape)
@@ -95,7 +104,7 @@ def load(path: str | Path, inputs: tables.Inputs | None = None) -> Dataset:
     arrays = read_arrays(path, inputs)
     x = decode(arrays, str(path))
     if "y" not in arrays:
-        raise MicaError(f"{path}: has no array 'y' with the labels (it holds: {', '.join(arrays)})")
+        raise MicaError(f"{path}: has no array 'y' with the labels (it holds: {some(arrays)})")
     y = arrays["y"]
     if len(x) == 0:
         raise MicaError(f"{path}: holds no samples")
@@ -108,7 +117,7 @@ def load(path: str | Path, inputs: tables.Inputs | None = None) -> Dataset:
         raise MicaError(f"{path}: metric '{metric}' is not known", todo=f"expected one of {', '.join(METRICS)}")
     if ("window" in arrays) != ("stride" in arrays):
         raise MicaError(f"{path}: 'window' and 'stride' go together")
-    window, stride = int(arrays.get("window", 0)), int(arrays.get("stride", 0))
+    window, stride = _whole(path, arrays, "window"), _whole(path, arrays, "stride")
     if "window" in arrays and not 0 < window <= x[0].size:
         raise MicaError(f"{path}: windows of {window} values, in series of {x[0].size}")
     if "stride" in arrays and stride < 1:
@@ -121,6 +130,14 @@ def load(path: str | Path, inputs: tables.Inputs | None = None) -> Dataset:
     elif y.dtype.kind not in "fiub":
         raise MicaError(f"{path}: 'y' has type {y.dtype}; metric {metric} wants numbers")
     return Dataset(x, y, metric, window, stride, classes)
+
+
+def _whole(path: str | Path, arrays: Mapping[str, np.ndarray], name: str) -> int:
+    """Return the whole number of this name, 0 if there is none. Raises MicaError."""
+    a = np.asarray(arrays.get(name, 0))
+    if a.size != 1 or a.dtype.kind not in "iu":
+        raise MicaError(f"{path}: '{name}' is {a.dtype} {list(a.shape)}", todo="expected one whole number")
+    return int(a.reshape(-1)[0])
 
 
 def _class_numbers(y: np.ndarray, where: str) -> tuple[np.ndarray, int]:

@@ -1,0 +1,422 @@
+"""Hostile files of up to 1 MB for the commands that read one, and what a command takes for them.
+
+python tests/host/hostile_files.py [SEED [ROUNDS]]        tries all kinds with other seeds, and prints what is wrong
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import random
+import resource
+import struct
+import sys
+import tempfile
+import time
+import zipfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import onnx
+from onnx import TensorProto, helper, numpy_helper
+
+from mica.cli.main import main
+
+MOST_BYTES, MOST_SECONDS = 300 << 20, 10.0
+LARGEST = 1 << 20
+OWN = 100 << 20  # bytes of a command with all that it imports: the process that is forked may be larger
+DEMO = Path(__file__).resolve().parents[2] / "host_tools" / "mica" / "demo"
+
+
+@dataclass(frozen=True)
+class Tried:
+    """The end of a command: exit code, seconds of CPU, largest resident memory in bytes, and the text on stderr."""
+
+    code: int
+    seconds: float
+    bytes: int
+    err: str
+
+    @property
+    def faults(self) -> list[str]:
+        found = []
+        if self.code not in (0, 1, 2):
+            found.append(f"exit {self.code}")
+        if "Traceback" in self.err or "a bug in mica" in self.err or "Exception ignored" in self.err:
+            found.append("a traceback")
+        if self.bytes > MOST_BYTES:
+            found.append(f"{self.bytes >> 20} MB")
+        if self.seconds > MOST_SECONDS:
+            found.append(f"{self.seconds:.1f} s")
+        if any(len(line) > 4200 for line in self.err.splitlines()):
+            found.append("a long line")
+        return found
+
+
+def tried(*words: object) -> Tried:
+    """Run a command in a process of its own, whose memory and CPU are counted. It is ended at the double of what it may take."""
+    sys.stdout.flush()
+    with tempfile.TemporaryFile() as err:
+        before = int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
+        if not (pid := os.fork()):
+            code = 99
+            try:
+                os.dup2(err.fileno(), 2)
+                os.dup2(os.open(os.devnull, os.O_RDWR), 1)
+                sys.stdout, sys.stderr = open(os.devnull, "w"), os.fdopen(2, "w", errors="backslashreplace")  # noqa: SIM115
+                resource.setrlimit(resource.RLIMIT_CPU, (int(2 * MOST_SECONDS), int(2 * MOST_SECONDS)))
+                code = main([str(w) for w in words])
+                sys.stderr.flush()
+            finally:
+                os._exit(code)
+        _, status, used = os.wait4(pid, 0)
+        text = os.pread(err.fileno(), 1 << 20, 0).decode(errors="replace")
+    return Tried(os.waitstatus_to_exitcode(status), used.ru_utime + used.ru_stime, OWN + (used.ru_maxrss << 10) - before, text)
+
+
+def header(shape: tuple[int, ...], descr: str = "<f4", version: int = 1) -> bytes:
+    text = f"{{'descr': {descr!r}, 'fortran_order': False, 'shape': {shape!r}, }}"
+    text += " " * (-(len(text) + 11) % 64) + "\n"
+    length = struct.pack("<H" if version == 1 else "<I", len(text))
+    return b"\x93NUMPY" + bytes([version, 0]) + length + text.encode("latin1", "replace")
+
+
+def archive(members: dict[str, bytes], how: int = zipfile.ZIP_DEFLATED) -> bytes:
+    made = io.BytesIO()
+    with zipfile.ZipFile(made, "w", how, compresslevel=9 if how == zipfile.ZIP_DEFLATED else None) as out:
+        for name, data in members.items():
+            out.writestr(name, data)
+    return made.getvalue()
+
+
+def npz(**arrays: object) -> bytes:
+    made = io.BytesIO()
+    np.savez_compressed(made, **{k: np.asarray(a) for k, a in arrays.items()})  # type: ignore[arg-type]
+    return made.getvalue()
+
+
+def zeros(shape: tuple[int, ...], descr: str, megabytes: int) -> bytes:
+    return header(shape, descr) + bytes(megabytes << 20)
+
+
+def arrays(chance: random.Random) -> Iterator[tuple[str, bytes]]:
+    """Archives and arrays; `image` and `x` are names of inputs."""
+    n = chance.randrange(20, 240)
+    name = chance.choice(("x", "image", "y", "scale"))
+    yield "bomb.npz", archive({f"{name}.npy": zeros((n << 14, 1, 8, 8), "|i1", n), "y.npy": header((1,)) + bytes(4)})
+    yield "bomb-of-another-shape.npz", archive({"x.npy": zeros((n << 20,), "|i1", n)})
+    yield "bombs.npz", archive({f"a{k}.npy": zeros((20 << 20,), "|i1", 20) for k in range(12)})
+    small = chance.randrange(5, 25)
+    x = np.zeros((small << 12, 1, 8, 8), np.int8)
+    yield "many-samples.npz", npz(x=x, y=np.zeros(len(x), np.int64))
+    yield "many-series.npz", npz(x=np.zeros((2, 1 << 21), np.int8), y=[0, 1], metric="auc", window=64, stride=1)
+    yield "long-windows.npz", npz(x=np.zeros((2, 1 << 21)), y=[0, 1], metric="auc", window=1 << 20, stride=1)
+    yield "many-arrays.npz", archive({f"{k}.npy": header((1,)) + bytes(4) for k in range(5000)}, zipfile.ZIP_STORED)
+    yield "long-names.npz", archive({f"{k}" + 60000 * "n" + ".npy": header((1,)) + bytes(4) for k in range(5)})
+    yield "lzma.npz", archive({"x.npy": zeros((64, 1, 8, 8), "<f4", 1)}, zipfile.ZIP_LZMA)
+    huge = (chance.choice((10**12, 2**31, 2**63, 10**30, -5)), *chance.choice(((1, 8, 8), (0,), (2**40,))))
+    for version in (1, 2, 3):
+        yield (
+            f"huge-{version}.npy",
+            header(huge, chance.choice(("<f4", "|S0", "<U0", "|V0", "|b1")), version) + bytes(99),
+        )
+    for descr in ("<M8[s]", "<c8", "|O", "<f2", ">f8", "|S5", "<U5", "|b1", "<u8", "<f16"):
+        size = np.dtype(descr).itemsize if descr != "|O" else 8
+        yield f"type-{descr[1]}{size}.npy", header((3, 1, 8, 8), descr) + chance.randbytes(192 * size)
+    yield (
+        "structure.npy",
+        b"\x93NUMPY\x01\x00\x76\x00"
+        + b"{'descr': [('a', '<f4'), ('b', '<i8', (3,))], 'fortran_order': False, 'shape': (4, 1, 8, 8), }".ljust(117)
+        + b"\n"
+        + bytes(9000),
+    )
+    for text in (
+        b"(" * 9000,
+        b"{'descr': " + b"[" * 500,
+        b"\x00" * 90,
+        b"{'descr': '<f4', 'fortran_order': 0, 'shape': 5}",
+    ):
+        yield "header.npy", b"\x93NUMPY\x01\x00" + struct.pack("<H", len(text)) + text
+    good = {"x": np.zeros((4, 1, 8, 8), np.float32), "y": np.array([0, 1, 2, 3])}
+    odd: list[object] = [
+        "abc",
+        [1, 2],
+        2**62,
+        -1,
+        np.nan,
+        np.inf,
+        1e38,
+        [],
+        [[1.5] * 8],
+        1j,
+        True,
+        b"x",
+        np.zeros((4, 9000)),
+    ]
+    for key in ("scale", "offset", "window", "stride", "metric", "y", "rate", "tokens", "lengths", "x", "image"):
+        for value in chance.sample(odd, 4):
+            yield f"odd-{key}.npz", npz(**good | {key: value})
+    yield "labels.npz", npz(**good | {"y": [0, 1, 2, 2**62]})
+    whole = npz(**good | {"scale": 0.1, "offset": 1.0})
+    for _ in range(12):
+        damaged = bytearray(whole)
+        for _ in range(chance.randrange(1, 4)):
+            damaged[chance.randrange(len(damaged))] ^= 1 << chance.randrange(8)
+        yield "damaged.npz", bytes(damaged[: chance.choice((len(damaged), chance.randrange(len(damaged))))])
+    yield "pk.npz", b"PK" + chance.choice((b"", b"\x03\x04", b"\x05\x06" + bytes(18), chance.randbytes(900)))
+
+
+def tables(chance: random.Random) -> Iterator[tuple[str, bytes]]:
+    half = LARGEST // 2
+    yield "one-column.csv", b"1\n" * half
+    yield "one-row.csv", b"1," * half
+    yield "empty-cells.csv", b",," * (half // 65) + b"\n" + (b"," * 64 + b"\n") * (half // 65)
+    yield "quotes.csv", b'"' * LARGEST
+    yield "open-quote.csv", b'1,"' + b"x\n" * half
+    yield "long-cell.csv", b"1" * (LARGEST - 9)
+    yield "long-numbers.csv", (b"9" * 4000 + b"\n") * 200
+    yield "words.csv", b"".join(b"w%d,1\n" % k for k in range(90000))
+    yield "sixty-four.csv", (b"0.5," * 63 + b"1\n") * (LARGEST // 254)
+    yield "mixed.csv", b"\n".join(chance.randbytes(chance.randrange(40)).replace(b"\n", b",") for _ in range(500))
+    yield "ends.csv", b"\r" * LARGEST
+    yield "times.csv", b"2020-01-01 10:00:00,1\n" * 40000
+    yield "sep.csv", b"sep=\xef\xbb\xbf\n1\n"
+
+
+def wave(rate: int, data: bytes, channels: int = 1, bits: int = 16, form: int = 1, size: int | None = None) -> bytes:
+    width = channels * bits // 8
+    fmt = struct.pack("<HHIIHH", form, channels, rate & 0xFFFFFFFF, rate * width & 0xFFFFFFFF, width & 0xFFFF, bits)
+    chunk = b"data" + struct.pack("<I", len(data) if size is None else size) + data
+    body = b"WAVEfmt " + struct.pack("<I", len(fmt)) + fmt + chunk
+    return b"RIFF" + struct.pack("<I", len(body) if size is None else size) + body
+
+
+def sounds(chance: random.Random) -> Iterator[tuple[str, bytes]]:
+    import soundfile
+
+    noise = np.random.default_rng(chance.randrange(99)).integers(-9000, 9000, 8000).astype("<i2").tobytes()
+    for rate in (0, 1, 7, 999, 1000, 1001, 192000, 2**31 - 1, 2**32 - 1, chance.randrange(1, 9000)):
+        yield f"rate-{rate}.wav", wave(rate, noise * 8)
+    yield "slow.wav", wave(1000, bytes(LARGEST - 100))
+    yield "long.wav", wave(8000, bytes(LARGEST - 100))
+    yield "bytes.wav", wave(8000, bytes(LARGEST - 100), bits=8)
+    yield "channels.wav", wave(16000, noise * 30, channels=chance.choice((2, 255, 1024, 65535)))
+    yield "floats.wav", wave(16000, np.full(4000, np.nan, "<f4").tobytes(), bits=32, form=3)
+    yield "large.wav", wave(16000, np.full(4000, 1e300, "<f8").tobytes(), bits=64, form=3)
+    yield "form.wav", wave(16000, noise, form=chance.choice((2, 0x11, 0x31, 0x55, 0xFFFE)), bits=chance.choice((4, 16)))
+    yield "piped.wav", wave(16000, noise, size=0)
+    yield "chunks.wav", b"RIFF\xff\xff\xff\xffWAVE" + b"junk\x02\x00\x00\x00xx" * 60000
+    for kind, subtype in (("FLAC", "PCM_16"), ("FLAC", "PCM_24"), ("OGG", "VORBIS")):
+        made = io.BytesIO()
+        with soundfile.SoundFile(made, "w", chance.choice((8000, 48000)), 1, subtype, format=kind) as sound:
+            for _ in range(chance.choice((16, 256, 768 if kind == "FLAC" else 128))):
+                sound.write(np.zeros(1 << 16, np.int16))
+        yield f"silence.{kind.lower()}", made.getvalue()[:LARGEST]
+    whole = wave(16000, noise)
+    for _ in range(25):
+        damaged = bytearray(whole)
+        for _ in range(chance.randrange(1, 5)):
+            damaged[chance.randrange(60)] = chance.choice((0, 1, 0x7F, 0x80, 0xFF, chance.randrange(256)))
+        yield "damaged.wav", bytes(damaged)
+
+
+def pictures(chance: random.Random) -> Iterator[tuple[str, bytes]]:
+    from PIL import Image
+
+    def saved(mode: str, size: tuple[int, int], kind: str, **more: object) -> bytes:
+        made = io.BytesIO()
+        Image.new(mode, size).save(made, kind, **more)
+        return made.getvalue()
+
+    side = chance.choice((2000, 4000, 4096, 4500, 8000))
+    for mode in ("1", "L", "RGB", "RGBA", "P", "I;16"):
+        yield f"flat-{mode.strip(';')}.png", saved(mode, (side, side), "PNG")
+    yield "flat.gif", saved("P", (side, side), "GIF")
+    yield "flat.jpg", saved("RGB", (side, side), "JPEG", quality=1)
+    yield "flat.webp", saved("RGBA", (4000, 4000), "WEBP")
+    yield "wide.png", saved("L", (60000, 30), "PNG")
+    small = [Image.new("P", (8, 8), k) for k in range(200)]
+    made = io.BytesIO()
+    small[0].save(made, "GIF", save_all=True, append_images=small[1:])
+    yield "frames.gif", made.getvalue()
+    whole = saved("RGB", (40, 40), "PNG")
+    for _ in range(10):
+        damaged = bytearray(whole)
+        damaged[chance.randrange(len(damaged))] ^= 1 << chance.randrange(8)
+        yield "damaged.png", bytes(damaged)
+
+
+def _model(nodes: list[onnx.NodeProto], inits: list[TensorProto], x: list[int], y: list[int] | None = None) -> bytes:
+    ends = [helper.make_tensor_value_info(n, TensorProto.FLOAT, s) for n, s in (("image", x), ("out", y))]
+    graph = helper.make_graph(nodes, "g", ends[:1], ends[1:], inits)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8).SerializeToString()
+
+
+def models(chance: random.Random) -> Iterator[tuple[str, bytes]]:
+    node = helper.make_node
+    w = numpy_helper.from_array(np.ones((8, 1, 3, 3), np.float32), "w")
+    conv = node("Conv", ["image", "w"], ["out"], pads=[1] * 4)
+    for side in (64, 1000, 2000, 4096, 10**6):
+        yield f"conv-{side}.onnx", _model([conv], [w], [1, 1, side, side])
+    deep = [node("Conv", [f"a{k}" if k else "image", "v"], [f"a{k + 1}"], pads=[1] * 4) for k in range(60)]
+    v = numpy_helper.from_array(np.ones((16, 16, 3, 3), np.float32) / 100, "v")
+    yield "convs.onnx", _model([*deep, node("Relu", ["a60"], ["out"])], [v], [1, 16, 200, 200])
+    n = chance.choice((500, 2000))
+    chain = [
+        node(chance.choice(("Relu", "Neg", "Sigmoid")), [f"a{k}" if k else "image"], [f"a{k + 1}"]) for k in range(n)
+    ]
+    yield "chain.onnx", _model([*chain, node("Relu", [f"a{n}"], ["out"])], [], [1, 8])
+    same = [node("Identity", [f"a{k}" if k else "image"], [f"a{k + 1}"]) for k in range(5000)]
+    yield "identities.onnx", _model([*same, node("Relu", ["a5000"], ["out"])], [], [1, 8])
+    wide = [node("Relu", ["image"], [f"a{k}"]) for k in range(1500)]
+    yield "concat.onnx", _model([*wide, node("Concat", [f"a{k}" for k in range(1500)], ["out"], axis=1)], [], [1, 4])
+    parts = [
+        node("Split", ["image"], [f"a{k}" for k in range(600)], axis=1),
+        node("Concat", [f"a{k}" for k in range(600)][::-1], ["out"], axis=1),
+    ]
+    yield "split.onnx", _model(parts, [], [1, 600])
+    yield "long-name.onnx", _model([node("Relu", ["image"], ["out"], 400_000 * "n")], [], [1, 8])
+    yield "long-operator.onnx", _model([node(400_000 * "O", ["image"], ["out"])], [], [1, 8])
+    wrong = numpy_helper.from_array(np.ones((4, 4), np.float32), "w")
+    for dims in ([4, 5], [2**40, 2**40], [-1, 4], [], [0]):
+        del wrong.dims[:]
+        wrong.dims.extend(dims)
+        yield "dims.onnx", _model([node("MatMul", ["image", "w"], ["out"])], [wrong], [1, 4])
+    shape = numpy_helper.from_array(np.array([chance.choice((2**20, 2**30, 2**62))], np.int64), "s")
+    yield (
+        "constant.onnx",
+        _model([node("ConstantOfShape", ["s"], ["c"]), node("Add", ["image", "c"], ["out"])], [shape], [1, 4]),
+    )
+    yield "shapes.onnx", _model([node("Expand", ["image", "s"], ["out"])], [shape], [1, 1])
+    for location in ("../x.bin", "/etc/passwd", "a\0b", "", ".", "w" * 5000, "missing.bin"):
+        out = numpy_helper.from_array(np.ones((4, 4), np.float32), "w")
+        out.ClearField("raw_data")
+        out.data_location = TensorProto.EXTERNAL
+        entry = out.external_data.add()
+        entry.key, entry.value = "location", location
+        yield "external.onnx", _model([node("MatMul", ["image", "w"], ["out"])], [out], [1, 4])
+    many = []
+    for k in range(2000):
+        one = numpy_helper.from_array(np.ones((64, 64), np.float32), f"w{k}")
+        one.ClearField("raw_data")
+        one.data_location = TensorProto.EXTERNAL
+        for key, value in (("location", "self.onnx"), ("length", "16384")):
+            entry = one.external_data.add()
+            entry.key, entry.value = key, value
+        many.append(one)
+    yield "self.onnx", _model([node("MatMul", ["image", "w0"], ["out"])], many, [1, 64])
+    whole = (DEMO / "digits.onnx").read_bytes()
+    for _ in range(25):
+        damaged = bytearray(whole)
+        for _ in range(chance.randrange(1, 6)):
+            damaged[chance.randrange(len(damaged))] = chance.choice((0, 1, 0x7F, 0x80, 0xFF, chance.randrange(256)))
+        yield "damaged.onnx", bytes(damaged)
+
+
+def packed(whole: bytes) -> Callable[[random.Random], Iterator[tuple[str, bytes]]]:
+    """Damaged .mica files, whose checksum is mended."""
+    import zlib
+
+    def some(chance: random.Random) -> Iterator[tuple[str, bytes]]:
+        from mica.format.schema import HEADER
+
+        at = next(offset for name, offset in _offsets(HEADER) if name == "crc32")
+        for _ in range(25):
+            damaged = bytearray(whole)
+            for _ in range(chance.randrange(1, 5)):
+                damaged[chance.randrange(len(damaged))] = chance.choice((0, 1, 0x7F, 0x80, 0xFF, chance.randrange(256)))
+            damaged[at : at + 4] = bytes(4)
+            damaged[at : at + 4] = struct.pack("<I", zlib.crc32(damaged))
+            yield "damaged.mica", bytes(damaged)
+
+    return some
+
+
+def _offsets(record: object) -> Iterator[tuple[str, int]]:
+    at = 0
+    for f in record.fields:  # type: ignore[attr-defined]
+        yield f.name, at
+        at += f.size
+
+
+def commands(kind: str, file: Path, there: Path) -> list[list[object]]:
+    """The commands that read a file of this kind. there: a folder with digits.onnx, digits.mica, tones.mica, embedding.mica."""
+    digits, tones, embedding, out = (there / n for n in ("digits.mica", "tones.mica", "embedding.mica", "out"))
+    data = [
+        ["pack", DEMO / "digits.onnx", "--calib", file, "-o", out],
+        ["run", digits, file],
+        ["eval", digits, "--data", file],
+        ["teach", embedding, "--data", file, "-o", out],
+    ]
+    if kind == "sounds":
+        return [
+            ["run", tones, file],
+            ["listen", tones, "--on", "host", file],
+            ["eval", tones, "--data", file.parent],
+            ["pack", there / "tones.onnx", "--frontend", (there / "frontend").read_text(), "--calib", file, "-o", out],
+        ]
+    if kind == "models":
+        return [["pack", file, "-o", out], ["fit", file, "--board", "RPI_PICO"]]
+    if kind == "packed":
+        return [
+            ["run", file, DEMO / "digits_test.npz"],
+            ["fit", file],
+            ["eval", file, "--data", DEMO / "digits_test.npz", "--samples", 5],
+        ]
+    return data[:2] if kind == "pictures" else data
+
+
+KINDS = {"arrays": arrays, "tables": tables, "sounds": sounds, "pictures": pictures, "models": models}
+
+
+def cases(kind: str, chance: random.Random, there: Path) -> Iterator[tuple[str, list[object]]]:
+    """(file's name, command) for all files of a kind; the file lies in `there` while a case is tried."""
+    makers = KINDS | {"packed": packed((there / "digits.mica").read_bytes())}
+    for name, data in makers[kind](chance):
+        if len(data) > LARGEST:
+            continue
+        folder = there / kind / ("a" if kind != "sounds" else "low")
+        folder.mkdir(parents=True, exist_ok=True)
+        file = folder / name
+        file.write_bytes(data)
+        for words in commands(kind, file, there):
+            yield name, words
+        file.unlink()
+
+
+def prepared(there: Path) -> Path:
+    """The models that commands take."""
+    sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "nets"))
+    from tones import FRONT_END, LABELS, save_net
+
+    assert main(["pack", str(DEMO / "digits.onnx"), "--plain", "-o", str(there / "digits.mica")]) == 0
+    assert main(["pack", str(DEMO / "digits.onnx"), "--embedding", "--plain", "-o", str(there / "embedding.mica")]) == 0
+    save_net(there / "tones.onnx")
+    (there / "labels.txt").write_text("\n".join(LABELS))
+    (there / "frontend").write_text(FRONT_END)
+    words = ["pack", "tones.onnx", "--frontend", FRONT_END, "--plain", "--labels", "labels.txt", "-o", "tones.mica"]
+    assert main([str(there / w) if Path(w).suffix in (".onnx", ".txt", ".mica") else w for w in words]) == 0
+    return there
+
+
+def explore(seed: int, rounds: int, kinds: list[str]) -> None:
+    with tempfile.TemporaryDirectory() as name:
+        there = prepared(Path(name))
+        for k in range(seed, seed + rounds):
+            for kind in kinds:
+                begun, n = time.monotonic(), 0
+                for file, words in cases(kind, random.Random(k), there):
+                    n += 1
+                    found = tried(*words)
+                    if found.faults:
+                        size = (there / kind).stat().st_size
+                        last = (found.err.strip().splitlines() or [""])[-1][:300]
+                        print(f"{k} {file} {words[0]}: {', '.join(found.faults)} ({size}): {last}", flush=True)
+                print(f"{kind}, seed {k}: {n} cases, {time.monotonic() - begun:.0f} s", flush=True)
+
+
+if __name__ == "__main__":
+    numbers = [int(a) for a in sys.argv[1:3]]
+    explore(numbers[0] if numbers else 0, numbers[1] if len(numbers) > 1 else 1, sys.argv[3:] or [*KINDS, "packed"])

@@ -1,0 +1,92 @@
+"""No file of up to 1 MB takes more than 300 MB or 10 s of CPU in a command, ends it with exit 70, or leaves a traceback."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hostile_files import DEMO, KINDS, archive, cases, header, npz, prepared, tried, wave, zeros
+from targets import ALL, sampled
+
+TRIALS = Path(__file__).resolve().parents[3] / "shared" / "trials" / "hostile"
+
+
+@pytest.fixture(scope="module")
+def there(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return prepared(tmp_path_factory.mktemp("hostile"))
+
+
+@pytest.mark.parametrize("kind", [*KINDS, "packed"])
+def test_files_of_up_to_1_mb(kind: str, there: Path) -> None:
+    """All of three seeds with scripts/test --all, else a part of one."""
+    wrong = []
+    for seed in range(sampled(3, 1)):
+        for n, (name, words) in enumerate(cases(kind, random.Random(seed), there)):
+            if not ALL and n % 13 != 2:
+                continue
+            found = tried(*words)
+            if found.faults:
+                wrong.append(f"seed {seed}: mica {words[0]} {name}: {', '.join(found.faults)}: {found.err[-300:]}")
+    assert not wrong, "\n".join(wrong)
+
+
+PACK: list[object] = ["pack", DEMO / "digits.onnx", "--calib"]
+FOUND = {
+    "bomb-named-as-the-input.npz": (
+        archive({"image.npy": zeros((250 << 14, 1, 8, 8), "|i1", 250)}),
+        "holds numbers of 1,048,576,000 bytes; expected at most",
+    ),
+    "bomb-of-another-shape.npz": (
+        archive({"x.npy": zeros((250 << 20,), "|i1", 250)}),
+        "holds numbers of 1,048,576,000 bytes; expected at most",
+    ),
+    "no-zip.npz": (b"PK\x03\x04 and so on, but no archive", "not an .npz or .npy file: File is not a zip file"),
+    "scale-is-text.npz": (npz(x=np.zeros((4, 1, 8, 8)), scale="abc"), "'scale' [] is not for 'x' [4, 1, 8, 8]"),
+    "many-arrays.npz": (
+        archive({f"{k}.npy": header((1,)) + bytes(4) for k in range(5000)}),
+        "has no array 'x' (it holds: 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11 and 4,988 more)",
+    ),
+    "version-3.npy": (header((2**40, 2**40), "|b1", 3) + bytes(9), "not an .npz or .npy file: it holds no plain arrays of numbers"),
+}
+
+
+@pytest.mark.parametrize("name", FOUND)
+def test_what_was_found_in_arrays(name: str, tmp_path: Path) -> None:
+    data, said = FOUND[name]
+    (tmp_path / name).write_bytes(data)
+    found = tried(*PACK, tmp_path / name, "-o", tmp_path / "out")
+    assert found.code == 1 and not found.faults and f"{name}: {said}" in found.err, found
+
+
+def test_a_recording_of_one_sample_a_second(there: Path, tmp_path: Path) -> None:
+    for rate in (0, 1, 999):
+        file = tmp_path / f"{rate}.wav"
+        file.write_bytes(wave(rate, bytes(16000)))
+        found = tried("run", there / "tones.mica", file)
+        assert found.code == 1 and not found.faults, found
+        assert rate == 0 or f"{rate}.wav: has {rate} samples a second; expected 1,000 or more" in found.err
+
+
+@pytest.mark.skipif(not TRIALS.is_dir(), reason="../shared/trials does not travel with the project")
+@pytest.mark.parametrize(
+    ("name", "code", "said"),
+    [
+        ("dims-not-data.onnx", 1, "tensor 'w': its data is not what its type and its dimensions [1, 12] say"),
+        ("pick-broken-graph.onnx", 2, "node 's2' (GatherElements): places of shape [1, 10, 2] in [1, 64, 5]"),
+        ("pk-no-zip.npz", 1, "not an .npz or .npy file: File is not a zip file"),
+        ("scale-is-text.npz", 1, "'scale' [] is not for 'x'"),
+        ("one-hertz.wav", 1, "has 1 samples a second; expected 1,000 or more"),
+        ("seek-traceback.wav", 1, ""),
+    ],
+)
+def test_trials(name: str, code: int, said: str, there: Path) -> None:
+    file = TRIALS / name
+    words = {
+        ".onnx": ["pack", file, "-o", there / "out"],
+        ".npz": [*PACK, file, "-o", there / "out"],
+        ".wav": ["run", there / "tones.mica", file],
+    }[file.suffix]
+    found = tried(*words)
+    assert not found.faults and said in found.err and (found.code == code or not said), found
