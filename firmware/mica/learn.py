@@ -20,7 +20,7 @@ from .heads import HEAD, Head, seal, sequence
 
 def _newest(path):
     """Return (slot, sequence) of the newest state that is whole, slot -1 where none is; and whether one is damaged."""
-    best, last, damaged = -1, 0, False
+    best, last, damaged, files = -1, 0, False, 0
     for k in (0, 1):
         try:
             f = open(f"{path}.{k}", "rb")
@@ -28,13 +28,14 @@ def _newest(path):
             if e.errno != 2:
                 raise
             continue
+        files += 1
         with f:
             number = sequence(f)
         if number is None:
             damaged = True
         elif number >= 0 and (best < 0 or (number - last) & 0xFFFFFFFF < 1 << 31):
             best, last = k, number
-    return best, last, damaged
+    return best, last, damaged or (best < 0 and files == 2)  # power ends one write at a time
 
 
 def _slot(path):

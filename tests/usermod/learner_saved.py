@@ -180,6 +180,10 @@ if hasattr(vfs, "VfsLfs2"):
     print(head().labels)
     change(0, 60, 77, False)
     fails(head)
+    # Lengths beyond both files: power ends one write at a time.
+    change(0, 11, 1, False)
+    change(1, 11, 1, False)
+    fails(head)
     print(mica.Learner(m, path="/cut/learnt", fresh=True).labels)
     learn.store("/cut/learnt", h.state())
     print(len(head().labels))
