@@ -136,8 +136,8 @@ class Profile:
 def profile(model: Model, runs: int, inputs: Inputs | None) -> Profile:
     from time import ticks_us
 
-    if runs < 1:
-        raise ValueError("profile: at least 1 run is expected")
+    if not 0 < runs <= 10000:
+        raise ValueError("profile: 1 to 10000 runs are expected")
     fill = None if inputs is None else lambda: model._write(inputs)
     us, total = measure(model, ticks_us, 0x3FFFFFFF, runs, fill)
     return Profile(model.layers, us, total, runs)

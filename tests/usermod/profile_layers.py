@@ -23,8 +23,9 @@ print({(e["ph"], e["pid"], e["tid"]) for e in events})
 print(bytes(m.output()) == small_y)
 with m.hook("conv*"):
     print(len(m.profile(1).us))
-try:
-    m.profile(0)
-except ValueError as e:
-    print(e)
+for runs in (0, -1, 10001, 1 << 70):
+    try:
+        m.profile(runs)
+    except ValueError as e:
+        print(e)
 print(m.arena.busy)
