@@ -136,3 +136,28 @@ def test_fit(
             assert found["heap"] == expected.ram["heap_needed"], (facts, found, expected)
             outcomes.add((expected.fits, expected.flash["place"], bool(expected.ram["arena_on_heap"])))
     assert {fits for fits, *_ in outcomes} == {True, False} and len(outcomes) >= 5, outcomes
+
+
+def test_the_terminals_lines_are_bounded() -> None:
+    """A board's word moves the cursor anywhere: at most to the end of a line, and a longer line goes on in the next."""
+    program = f"""
+    import {{ COLUMNS, Terminal }} from {json.dumps((PAGE / "terminal.mjs").as_uri())};
+    const element = {{ addEventListener() {{}} }};
+    const terminal = new Terminal(element, () => {{}});
+    const found = ['\\x1b[500000000Cx', '\\x1b[9999999C\\x1b[9999999Cab\\n', 'y'.repeat(2 * COLUMNS + 5)].map((text) => {{
+      terminal.write(new TextEncoder().encode(text));
+      return element.textContent.split('\\n').map((line) => line.length);
+    }});
+    console.log(JSON.stringify({{ COLUMNS, found }}));
+    """
+    done = subprocess.run(
+        ["node", "--max-old-space-size=64", "--input-type=module", "-e", program],
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.returncode == 0, done.stderr
+    said = json.loads(done.stdout)
+    assert said["COLUMNS"] == 1000
+    assert max(max(lengths) for lengths in said["found"]) == 1000
+    assert said["found"][2][-3:] == [1000, 1000, 5]

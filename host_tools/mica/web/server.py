@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import gzip
 import json
+import sys
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from mica.errors import MicaError
@@ -33,6 +35,11 @@ class Server(ThreadingHTTPServer):
         """Serve the files of this folder."""
         self.files = {path.relative_to(folder).as_posix(): path for path in folder.rglob("*") if path.is_file()}
 
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Say nothing of a client that has gone."""
+        if not isinstance(sys.exc_info()[1], OSError):
+            super().handle_error(request, client_address)
+
 
 def bind(port: int) -> Server:
     """Take port 127.0.0.1:port, 0: any that is free. Raises OSError."""
@@ -43,6 +50,7 @@ class _Handler(BaseHTTPRequestHandler):
     server: Server
     server_version = "mica"
     sys_version = ""
+    timeout = 30  # seconds for each read of what a client sends
 
     def do_GET(self) -> None:
         name = unquote(urlsplit(self.path).path).removeprefix("/") or "index.html"
@@ -62,7 +70,10 @@ class _Handler(BaseHTTPRequestHandler):
             self._send(413, f"expected at most {MOST_BYTES:,} bytes".encode(), "text/plain")
         else:
             try:
-                self._send(200, json.dumps(site.costs(self.rfile.read(int(size)))).encode(), TYPES[".json"])
+                body = self.rfile.read(int(size))
+                if len(body) < int(size):
+                    raise ConnectionAbortedError
+                self._send(200, json.dumps(site.costs(body)).encode(), TYPES[".json"])
             except MicaError as error:
                 self._send(422, str(error).encode(), "text/plain")
 

@@ -4,6 +4,7 @@ import { $, make } from './dom.mjs';
 
 const KEYS = { Enter: '\r', Backspace: '\x7f', Delete: '\x1b[3~', Tab: '\t', ArrowUp: '\x1b[A', ArrowDown: '\x1b[B', ArrowRight: '\x1b[C', ArrowLeft: '\x1b[D', Home: '\x1b[H', End: '\x1b[F' };
 const MOST = 2000; // lines that are kept
+export const COLUMNS = 1000; // longer lines go on in the next
 
 export class Terminal {
   #lines = [''];
@@ -51,7 +52,7 @@ export class Terminal {
       const found = /^\[(\d*)([A-Za-z])$/.exec(this.#escape);
       if (found?.[2] === 'K') this.#lines[last] = line.slice(0, this.#at);
       if (found?.[2] === 'D') this.#at = Math.max(0, this.#at - Number(found[1] || 1));
-      if (found?.[2] === 'C') this.#at += Number(found[1] || 1);
+      if (found?.[2] === 'C') this.#at = Math.min(COLUMNS, this.#at + Number(found[1] || 1));
       if (found || this.#escape.length > 8) this.#escape = null;
     } else if (c === '\x1b') {
       this.#escape = '';
@@ -62,6 +63,10 @@ export class Terminal {
       this.#at = 0;
     } else if (c === '\b') {
       this.#at = Math.max(0, this.#at - 1);
+    } else if (c >= ' ' && this.#at >= COLUMNS) {
+      this.#lines.push('');
+      this.#at = 0;
+      this.#put(c);
     } else if (c >= ' ') {
       this.#lines[last] = line.slice(0, this.#at).padEnd(this.#at) + c + line.slice(this.#at + 1);
       ++this.#at;
