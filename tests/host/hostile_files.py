@@ -23,6 +23,7 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 from mica.cli.main import main
+from mica.format.records import with_crc
 
 MOST_BYTES, MOST_SECONDS = 300 << 20, 10.0
 LARGEST = 1 << 20
@@ -73,7 +74,9 @@ def tried(*words: object) -> Tried:
                 os._exit(code)
         _, status, used = os.wait4(pid, 0)
         text = os.pread(err.fileno(), 1 << 20, 0).decode(errors="replace")
-    return Tried(os.waitstatus_to_exitcode(status), used.ru_utime + used.ru_stime, OWN + (used.ru_maxrss << 10) - before, text)
+    return Tried(
+        os.waitstatus_to_exitcode(status), used.ru_utime + used.ru_stime, OWN + (used.ru_maxrss << 10) - before, text
+    )
 
 
 def header(shape: tuple[int, ...], descr: str = "<f4", version: int = 1) -> bytes:
@@ -317,28 +320,15 @@ def models(chance: random.Random) -> Iterator[tuple[str, bytes]]:
 
 def packed(whole: bytes) -> Callable[[random.Random], Iterator[tuple[str, bytes]]]:
     """Damaged .mica files, whose checksum is mended."""
-    import zlib
 
     def some(chance: random.Random) -> Iterator[tuple[str, bytes]]:
-        from mica.format.schema import HEADER
-
-        at = next(offset for name, offset in _offsets(HEADER) if name == "crc32")
         for _ in range(25):
             damaged = bytearray(whole)
             for _ in range(chance.randrange(1, 5)):
                 damaged[chance.randrange(len(damaged))] = chance.choice((0, 1, 0x7F, 0x80, 0xFF, chance.randrange(256)))
-            damaged[at : at + 4] = bytes(4)
-            damaged[at : at + 4] = struct.pack("<I", zlib.crc32(damaged))
-            yield "damaged.mica", bytes(damaged)
+            yield "damaged.mica", with_crc(bytes(damaged))
 
     return some
-
-
-def _offsets(record: object) -> Iterator[tuple[str, int]]:
-    at = 0
-    for f in record.fields:  # type: ignore[attr-defined]
-        yield f.name, at
-        at += f.size
 
 
 def commands(kind: str, file: Path, there: Path) -> list[list[object]]:

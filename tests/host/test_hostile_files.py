@@ -48,7 +48,10 @@ FOUND = {
         archive({f"{k}.npy": header((1,)) + bytes(4) for k in range(5000)}),
         "has no array 'x' (it holds: 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11 and 4,988 more)",
     ),
-    "version-3.npy": (header((2**40, 2**40), "|b1", 3) + bytes(9), "not an .npz or .npy file: it holds no plain arrays of numbers"),
+    "version-3.npy": (
+        header((2**40, 2**40), "|b1", 3) + bytes(9),
+        "not an .npz or .npy file: it holds no plain arrays of numbers",
+    ),
 }
 
 

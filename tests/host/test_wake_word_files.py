@@ -68,8 +68,13 @@ def test_metadata(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     keys = ("listen_threshold", "listen_mean", "labels")
     assert [packed(json.dumps(said)).get(k) for k in keys] == ["0.600001", "4", "Hey You"]
     assert "net.json beside the model says: listen_threshold 0.600001, listen_mean 4" in capsys.readouterr().err
-    for other in ("{", "[]", '{"micro": 1}', '{"micro": {"probability_cutoff": 1}}'):
+    for other in ("{", "[]", "[" * 9999, '{"micro": 1}', '{"micro": {"probability_cutoff": 1}}'):
         assert not {*keys} & {*packed(other)}
-    for key, value in (("probability_cutoff", 1.5), ("probability_cutoff", "a"), ("sliding_window_size", 0)):
+    for key, value in (
+        ("probability_cutoff", 1.5),
+        ("probability_cutoff", "a"),
+        ("sliding_window_size", 0),
+        *((key, True) for key in said["micro"]),
+    ):
         beside.write_text(json.dumps({**said, "micro": {**said["micro"], key: value}}))
         assert main(pack) == 1 and f"net.json: {key} is {value!r}" in capsys.readouterr().err

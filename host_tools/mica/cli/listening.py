@@ -114,7 +114,7 @@ def evaluate(
         for k, recording in enumerate(recordings, 1):
             samples = samples_of(recording.path, model)
             answers = list(detection.outputs(runner, samples, chosen))
-            recorded.append((recording.words or (), answers, len(samples) * 1000 // rate))
+            recorded.append((recording.words or (), answers, max(1, len(samples) * 1000 // rate)))
             progress(k, len(recordings))
 
     def figures(settings: detection.Settings) -> dict[str, Any]:

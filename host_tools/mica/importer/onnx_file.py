@@ -130,7 +130,11 @@ def external_files(path: str | Path) -> list[Path]:
 
 def _size_beside(path: Path, name: str) -> int:
     """Return the bytes of a file that a model names as one beside it, 0 if there is none. Raises MicaError where it is elsewhere."""
-    if not 0 < len(name) < 250 or not name.isprintable() or not (path.parent / name).resolve().is_relative_to(path.parent.resolve()):
+    if (
+        not 0 < len(name) < 250
+        or not name.isprintable()
+        or not (path.parent / name).resolve().is_relative_to(path.parent.resolve())
+    ):
         raise MicaError(f"{path}: says that weights are in '{name}'", todo="expected a file in the model's own folder")
     there = path.parent / name
     return there.stat().st_size if there.is_file() else 0

@@ -18,15 +18,15 @@ def beside(model: Path) -> dict[str, str]:
     path = model.with_suffix(".json")
     try:
         said = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return {}
     micro = said.get("micro") if isinstance(said, dict) else None
     if not isinstance(micro, dict) or not {"probability_cutoff", "sliding_window_size"} <= set(micro):
         return {}
     threshold, mean = micro["probability_cutoff"], micro["sliding_window_size"]
-    if not isinstance(threshold, int | float) or not 0 < threshold <= 1:
+    if type(threshold) not in (int, float) or not 0 < threshold <= 1:
         raise MicaError(f"{path}: probability_cutoff is {threshold!r}", todo="expected a number from 0 to 1")
-    if not isinstance(mean, int) or not 0 < mean <= _MOST:
+    if type(mean) is not int or not 0 < mean <= _MOST:
         raise MicaError(f"{path}: sliding_window_size is {mean!r}", todo=f"expected a number from 1 to {_MOST}")
     # microWakeWord asks for more than the cutoff, mica for no less: a millionth is less than a step of any mean.
     found = {LISTEN_THRESHOLD: f"{min(threshold + 1e-6, 1):.7g}", LISTEN_MEAN: str(mean)}
