@@ -101,7 +101,7 @@ def _text(args: argparse.Namespace) -> dict[str, np.ndarray]:
     return texts([args.text])
 
 
-def _count(model: ModelFile, arrays: dict[str, np.ndarray]) -> int:
+def _count(model: ModelFile, arrays: Mapping[str, np.ndarray]) -> int:
     """Return the number of samples in a file, as pick() counts them."""
     t = model.tensors[model.inputs[0]]
     x = arrays[t.name] if t.name in arrays else decode(arrays)
