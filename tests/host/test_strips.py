@@ -153,6 +153,13 @@ def test_a_limit_above_the_least_has_a_plan(tmp_path: Path, seed: int, ram: int)
     assert plan.arena_bytes + SCRATCH_LEAST <= ram and plan.strips
 
 
+def test_what_a_strip_writes_into_a_part_lies_behind_what_is_read(tmp_path: Path) -> None:
+    """The last steps fill two parts of one tensor, over an input that dies: the second part begins in its middle."""
+    net = compiled(Chain(41218), tmp_path, 41218)
+    assert any(node.op == "Join" for node in net.integer.nodes)
+    assert check_limits(net, 41218, 5) >= 4
+
+
 def test_a_tensor_read_in_another_shape_ends_a_strip(tmp_path: Path) -> None:
     """One channel in both layouts is the same bytes: Add reads Conv's output by another name, and by whole pictures as rows."""
     net = compiled(Chain(1795369267), tmp_path, 1)

@@ -26,7 +26,7 @@ class Segment:
     rings: dict[int, Storage] = field(
         default_factory=dict
     )  # step -> the rows of its output that are kept, alive by calls
-    lag: dict[tuple[str, str], int] = field(default_factory=dict)  # (read, written) -> bytes it has to lie behind
+    lag: dict[tuple[str, str], int] = field(default_factory=dict)  # (read, written whole) -> bytes it has to lie behind
 
 
 def segment(net: Net, i: int, j: int, band: int) -> Segment:
@@ -53,7 +53,7 @@ def segment(net: Net, i: int, j: int, band: int) -> Segment:
     outs = {net.root(steps[k].y) for k in range(i, j) if k not in seg.rings}
     seg.peak = net.around(i, j) + _packed(list(seg.rings.values()))
     for (x, y), lag in seg.lag.items():
-        if y in outs:
+        if y in outs and net.first[y] >= i:
             together = max(padded(lag) + net.size[x], net.size[y])
             if (saved := net.size[x] + net.size[y] - together) > seg.saved:
                 seg.saved, seg.shift, seg.span = saved, padded(lag), max(net.size[x], net.size[y])
@@ -91,12 +91,13 @@ def _rows_kept(net: Net, seg: Segment, log: Sequence[tuple[int, int]]) -> tuple[
             if ring.first < 0:
                 ring.first = ring.last = at
         else:
-            made = (done[k] + rows) * s.row_bytes
+            root, inside = net.places.find(s.y)  # of a tensor that several steps fill
+            made = inside + (done[k] + rows) * s.row_bytes
             for x in dying:
                 r = readers[x][0][1]
                 gone = low(x, r.rows)
                 if gone < r.rows:
-                    pair = (x, s.y)
+                    pair = (x, root)
                     seg.lag[pair] = max(seg.lag.get(pair, 0), made - gone * r.row_bytes)
         for r in s.reads:
             if r.maker in seg.rings:
