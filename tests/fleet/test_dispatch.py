@@ -179,6 +179,25 @@ def test_a_request_that_kills_boards_is_set_aside() -> None:
     assert [h.work.key.seq for h in d._boards["a"].held.values()] == [1]
 
 
+@pytest.mark.parametrize("deaths", [2, 3, 4])
+def test_a_request_on_its_last_chance_waits_for_an_idle_board(deaths: int) -> None:
+    """It may kill that board, too: then no other request is lost with it."""
+    d = fleet("a", Settings(audit=0, first_audits=0, deaths=deaths))
+    submit(d, 1)
+    for boot in range(2, deaths + 1):
+        d.birth(0.1 * boot, "b", boot, 1, [])
+        if boot == deaths:
+            d.birth(0.1 * boot, "b", boot, 2, [MODEL])
+            assert [s.board for s in submit(d, 1, first=1)] == ["b"]
+            assert sends(d.death(0.5, "a", boot - 1, 1)) == [], "b has another request, and room for a second one"
+        else:
+            assert [s.board for s in sends(d.birth(0.1 * boot, "a", boot, 1, [MODEL]))] == ["a"]
+    (busy,) = (h for h in d._boards["b"].held.values())
+    request = busy.work.key
+    actions = d.answer(0.6, "b", Answer(request, MODEL, busy.attempt, Status.OK, deaths, 1000, b"y"))
+    assert [(s.board, s.request.key.seq) for s in sends(actions)] == [("b", 0)]
+
+
 def test_where_boards_die_of_other_things_a_request_has_more_chances() -> None:
     """Two boards are lost again and again: their request is set aside at the eighth time, not at the third."""
     d = fleet("ab")

@@ -30,6 +30,25 @@ def test_the_last_record_of_a_request_counts(tmp_path: Path) -> None:
         assert j.failed == {Key(1, 2, 3): "set aside"}
 
 
+def test_records_reach_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each is in the file at once; what is older than 0.2 s when the next one comes, and all at the end, was synced."""
+    now, synced = [100.0], [0]
+    path = tmp_path / "j"
+    monkeypatch.setattr("mica_fleet.journal.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("mica_fleet.journal.os.fsync", lambda fd: synced.append(path.stat().st_size))
+    sizes = []
+    with Journal(path, ABOUT) as j:
+        for n in range(10):
+            j.write(ANSWER, Key(1, n), bytes(50))
+            sizes.append(path.stat().st_size)
+            assert sizes[-1] > 50 * (n + 1), "a killed process would lose it"
+            assert n < 3 or synced[-1] >= sizes[n - 3], "power that fails would lose what is older than 0.3 s"
+            now[0] += 0.1
+        calls = len(synced)
+        assert calls < 8, "not each record waits for the disk"
+    assert len(synced) == calls + 1 and synced[-1] == sizes[-1], "the end is synced"
+
+
 def test_a_journal_cut_at_any_byte_goes_on_from_its_last_whole_record(tmp_path: Path) -> None:
     whole = filled(tmp_path / "j")
     kept = []

@@ -116,6 +116,25 @@ RULES = [
 
 
 @needs_engine
+@pytest.mark.parametrize("letter", ["a", "\u00e9", "\u4e2d"])
+def test_the_longest_word(letter: str) -> None:
+    """100 letters of one to three bytes are a word; one more, and it is unknown. Alone, and between others."""
+    pieces = sorted({letter.encode(), b"##" + letter.encode(), b"-", b"?"})
+    unknown = pieces.index(b"?")
+    t = listed(Tokens(tuple(pieces), "WORDPIECE", (), schema.TOKEN_FLAGS["CLASSES"]), [unknown])
+    t = replace(t, unknown=unknown, length=1, padding=1)
+    native = engine.NativeModel(codec.encode(classifier(t)))
+    for letters in (1, 99, 100, 101, 102):
+        for before, behind in (("", ""), ("- ", ""), ("", " -"), (letter + " ", " " + letter)):
+            text = f"{before}{letter * letters}{behind}".encode()
+            others = [t.pieces.index(part.encode()) for part in (before.strip(), behind.strip()) if part]
+            long = [unknown] if letters > words.LONGEST_WORD else [pieces.index(letter.encode())]
+            long += [] if letters > words.LONGEST_WORD else [pieces.index(b"##" + letter.encode())] * (letters - 1)
+            expected = [*others[: bool(before)], *long, *others[bool(before) :]]
+            assert list(native.encode(text)) == list(tokens.encode(t, text)) == expected, (letters, before, behind)
+
+
+@needs_engine
 @pytest.mark.parametrize(
     ("method", "flags", "unknown"),
     [*((method, 0, unknown) for method in ("LONGEST", "MERGES", "UNIGRAM") for unknown in (2, None)), *RULES],

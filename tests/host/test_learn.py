@@ -64,6 +64,22 @@ def test_boards_give_the_same_bytes() -> None:
         assert right == 50 and unknown >= 45
 
 
+def test_boards_give_the_same_bytes_at_any_width() -> None:
+    """learner_widths.exp: embeddings of 5 and 7 numbers, which are padded to whole words in a state."""
+    lines = []
+    for width in (5, 7):
+        model = digest(build()[f"narrow{width}"])
+        for kind in KINDS:
+            head = Head(kind, width, model=model)
+            for n in range(40):
+                x = np.array([n % 3 * 70 + i * 11 + n for i in range(width)], np.int64).astype(np.uint8).view(np.int8)
+                head.teach(x, ("a", "bcd", "ef")[n % 3])
+            state = head.state()
+            assert Head.from_state(state, model=model).state() == state
+            lines.append(f"{width} {kind} {len(state)} {crc32(state)} True")
+    assert (USERMOD / "learner_widths.exp").read_text().splitlines() == lines
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_states(kind: str) -> None:
     head = _taught(kind, _Examples(), 40)

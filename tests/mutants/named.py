@@ -45,6 +45,9 @@ SETS: dict[str, tuple[str, ...]] = {
         *("tests/host/test_lowbits.py", "tests/host/test_front_end.py", "tests/host/test_stream.py", "-k"),
         "error_of or counts_in or 32768 or weighted",
     ),
+    "trees": ("tests/format/test_tables_of_trees.py",),
+    "journal": ("tests/fleet/test_journal.py",),
+    "heads": ("tests/usermod/test_usermod.py", "-k", "UNIX and not newest and learner_widths"),
     "wire": ("tests/device/test_hostile_board.py", "-k", "damage_on_its_way"),
 }
 
@@ -64,6 +67,7 @@ def _c(name: str, file: str, before: str, after: str, tests: str = "load") -> Na
     return Named(name, f"usermod_c/{file}", before, after, tests)
 
 
+FLEET = "host_tools/mica_fleet"
 NAMED = (
     _c("constant-bounds", "runtime/record.c", "offset > data->bytes || found > data->bytes - offset", "false"),
     _c("overlap", "runtime/load.c", "x < y + r->y.bytes && y < x + r->x[k].bytes && !(", "false && !("),
@@ -113,4 +117,10 @@ NAMED = (
     Named("error-of-outputs", "host_tools/mica/quantise/lowbits.py", "self.covariance) * b) - 2 *", "self.covariance) * b) + 2 *", "pack"),
     Named("damped-weight", "host_tools/mica/quantise/lowbits.py", "axis2=2) + damping *", "axis2=2) - damping *", "pack"),
     Named("wire-crc", "host_tools/mica/link/serial_board.py", 'if answer.strip() != b"%d" % binascii.crc32(data):', "if False:", "wire"),
+    _c("entry-in-a-record", "kernels/ref/trees.c", " || (at + 2 < p->words && !begins(p, at + 2))", "", "trees"),
+    _c("longest-word", "runtime/words.c", "> MICA_LONGEST_WORD", ">= MICA_LONGEST_WORD", "tokens"),
+    Named("deadly-alone", f"{FLEET}/pool.py", ">= self.settings.deaths - 1", ">= self.settings.deaths", "fleet host"),
+    Named("head-padding", "firmware/mica/heads.py", "yield bytes(-width % 4)", "yield bytes(width % 4)", "heads"),
+    Named("journal-sync", f"{FLEET}/journal.py", "if now - self._synced > _SYNC_SECONDS:", "if False:", "journal"),
+    Named("journal-end", f"{FLEET}/journal.py", "os.fsync(self._file.fileno())\n            self", "self", "journal"),
 )  # fmt: skip

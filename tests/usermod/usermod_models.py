@@ -229,8 +229,17 @@ def big(size: int = 66000) -> ModelFile:
 def embedding(width: int = 64) -> ModelFile:
     """Its output is its input: what a test teaches is what it writes."""
     same = np.arange(-128, 128).astype(np.int8)
-    tensors = [TensorRecord(n, "int8", (1, width), 1.0, 0, offset=i * width) for i, n in enumerate(("x", "y"))]
-    return ModelFile(tensors, [_step("same", "lut_s8", (0,), (1,), blobs={"table": same})], [0], [1], {"name": "embedding"})
+    x, y = (TensorRecord(n, "int8", (1, width), 1.0, 0, offset=at) for n, at in (("x", 0), ("y", width + 15 & -16)))
+    step = _step("same", "lut_s8", (0,), (1,), blobs={"table": same})
+    return ModelFile([x, y], [step], [0], [1], {"name": "embedding"})
+
+
+def narrow5() -> ModelFile:
+    return embedding(5)
+
+
+def narrow7() -> ModelFile:
+    return embedding(7)
 
 
 def lent(rows: int = 65) -> ModelFile:
@@ -505,6 +514,8 @@ MODELS = {
     "state": state,
     "big": big,
     "embedding": embedding,
+    "narrow5": narrow5,
+    "narrow7": narrow7,
     "lent": lent,
     "places": places,
     "labelled": labelled,
