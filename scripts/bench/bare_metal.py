@@ -50,6 +50,17 @@ class Core(Bench):
     tools: tuple[str, str] = ("", "")  # prefix of the compiler, and its packages
 
 
+@dataclass(frozen=True)
+class Compiler:
+    """Another compiler for a core's C, in place of its own GCC, which still assembles and links.
+
+    `without`: beginnings of the core's flags that it does not take.
+    """
+
+    command: tuple[str, ...]
+    without: tuple[str, ...] = ("--specs",)
+
+
 # The program's variables lie in the second megabyte of what is the code memory of the MPS2 boards: all RAM in QEMU.
 # The board's kernels in assembly run from RAM (boards/RPI_PICO).
 HOT = ("-DMICA_HOT_SECTION=.time_critical.mica",)
@@ -140,12 +151,30 @@ def sources(isa: str, usermod: Path = USERMOD) -> list[Path]:
     return [file for p in lists if p.exists() for file in listed(p)]
 
 
-def build(core: Core, isa: str | None = None, usermod: Path = USERMOD, more: Sequence[str] = ()) -> Path:
-    """The program for a core with the kernels of `isa` (None: its own); made once for each state of the sources."""
+@cache
+def _version(command: tuple[str, ...]) -> str:
+    """Return a compiler's version: another program may stand at the same path tomorrow."""
+    return subprocess.run([*command, "--version"], capture_output=True, text=True, check=True).stdout
+
+
+def build(
+    core: Core,
+    isa: str | None = None,
+    usermod: Path = USERMOD,
+    more: Sequence[str] = (),
+    compiler: Compiler | None = None,
+) -> Path:
+    """Build the program for a core with the kernels of `isa` (None: its own), once for each state of its sources."""
     isa = core.isa if isa is None else isa
     prefix, package = core.tools
     gcc = need_program(f"{prefix}gcc", package)
-    digest = hashlib.sha256(repr((core, isa, FLAGS, tuple(more))).encode())
+    link_with = [gcc, *core.flags, *FLAGS, *more]
+    compile_with = link_with
+    if compiler is not None:
+        known = [flag for flag in core.flags if not flag.startswith(compiler.without)]
+        compile_with = [*compiler.command, *known, *FLAGS, *more]
+    versions = [_version(tuple(command)) for command in (link_with, compile_with)]
+    digest = hashlib.sha256(repr((core, isa, link_with, compile_with, versions)).encode())
     for path in sorted(p for folder in (usermod, BARE) for p in folder.rglob("*") if p.is_file()):
         if path.suffix in (".c", ".h", ".S", ".inc", ".ld", ".txt"):
             digest.update(str(path.relative_to(folder_of(path, usermod))).encode() + path.read_bytes())
@@ -159,14 +188,14 @@ def build(core: Core, isa: str | None = None, usermod: Path = USERMOD, more: Seq
         for old in folder.glob(f"{core.name}-{isa}-*.elf"):
             _discard(old, 3600)
     include = ["include", "kernels", f"kernels/isa/{isa_folder(isa, usermod).name}"]
-    compile_with = [gcc, *core.flags, *FLAGS, *more]
     own = [
         f"-DBENCH_JOBS={core.jobs:#x}", f"-DBENCH_ARENA_BYTES={core.arena_bytes}", "-DBENCH_TABLES_BYTES=24576",
     ]  # fmt: skip
     places = [*(f"-I{usermod / i}" for i in include), f"-I{BARE}"]
     objects = [
         *_objects([*compile_with, *own], places, [BARE / "main.c", BARE / core.start], usermod),
-        *_objects(compile_with, places, sources(isa, usermod), usermod),
+        *_objects(compile_with, places, [p for p in sources(isa, usermod) if p.suffix != ".S"], usermod),
+        *_objects(link_with, places, [p for p in sources(isa, usermod) if p.suffix == ".S"], usermod),
     ]
     symbols = {
         "CODE_BASE": core.code,
@@ -175,7 +204,7 @@ def build(core: Core, isa: str | None = None, usermod: Path = USERMOD, more: Seq
     }
     half = program.with_suffix(f".{os.getpid()}")
     linking = [f"-Wl,--defsym={k}={v:#x}" for k, v in symbols.items()]
-    _gcc([*compile_with, *linking, "-T", str(BARE / "bench.ld"), *objects, "-lc", "-lgcc", "-o", str(half)])
+    _gcc([*link_with, *linking, "-T", str(BARE / "bench.ld"), *objects, "-lc", "-lgcc", "-o", str(half)])
     half.replace(program)
     return program
 
@@ -189,7 +218,7 @@ def _discard(path: Path, seconds: float) -> None:
 
 def _objects(compile_with: list[str], places: list[str], files: Sequence[Path], usermod: Path) -> list[str]:
     """Each file compiled, or found in the cache where it, its headers and the options are as they were."""
-    options = hashlib.sha256(repr(compile_with).encode())
+    options = hashlib.sha256(repr((compile_with, _version(tuple(compile_with)))).encode())
     headers: dict[str, list[Path]] = {}  # by name; where there are several, all of them count
     for path in sorted(p for folder in (usermod, BARE) for p in folder.rglob("*.*") if p.suffix in (".h", ".inc")):
         headers.setdefault(path.name, []).append(path)

@@ -12,8 +12,7 @@
 typedef struct {
     // The frame from x on times the window, shifted up as far as it goes, to the squares of its fft / 2 + 1 bins in z. Returns by how much.
     uint32_t (*spectrum)(const mica_pcan_s8_t *p, const int16_t *x, uint32_t *z);
-    uint64_t (*product)(uint32_t v, uint32_t gain);  // gain of 16 bits
-    uint32_t (*root)(uint64_t v);                    // to the nearest integer that has 32 bits
+    uint32_t (*root)(uint64_t v);  // to the nearest integer that has 32 bits
     // v from 0 to 65535
     int8_t (*round)(int32_t v, int32_t mult, int32_t shift, int32_t zero, int32_t low, int32_t high);
 } mica_pcan_loops_t;
@@ -27,9 +26,13 @@ static inline uint32_t mica_pcan_bit_length(uint32_t v) {
     #endif
 }
 
-// Of 32 bits and 16, as two products of 32 bits: small cores have no other.
+// gain has 16 bits. ARMv6-M makes two products of 32 bits; a core with UMLAL must not: GCC 14 drops the mask there.
 static inline uint64_t mica_pcan_product(uint32_t v, uint32_t gain) {
+    #ifdef __ARM_ARCH_6M__
     return ((uint64_t)((v >> 16) * gain) << 16) + (v & 0xffffu) * gain;
+    #else
+    return (uint64_t)v * gain;
+    #endif
 }
 
 // The square root, rounded to the nearest integer that has 32 bits, without a division.
@@ -97,8 +100,8 @@ static inline __attribute__((always_inline)) void mica_pcan_s8_with(
             const uint32_t width = mica_pcan_smaller(mica_pcan_smaller(p->filters[2 * b + 1], n + 1 - first), gains);
             uint64_t next = 0;
             for (const uint32_t *m = z + first, *end = m + width; m < end; ++m, gain += 2) {
-                sum += loops.product(*m, gain[0]);
-                next += loops.product(*m, gain[1]);
+                sum += mica_pcan_product(*m, gain[0]);
+                next += mica_pcan_product(*m, gain[1]);
             }
             gains -= width;
             if (b) {

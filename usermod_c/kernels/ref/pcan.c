@@ -211,7 +211,7 @@ static uint32_t spectrum(const mica_pcan_s8_t *p, const int16_t *x, uint32_t *z)
 
 void mica_pcan_s8_ref(const mica_pcan_s8_t *p, MICA_KERNEL_ARGS) {
     (void)scratch_bytes;
-    mica_pcan_s8_with(p, (mica_pcan_loops_t){spectrum, mica_pcan_product, mica_pcan_root, mica_requant_s8}, scratch, row_begin, row_end);
+    mica_pcan_s8_with(p, (mica_pcan_loops_t){spectrum, mica_pcan_root, mica_requant_s8}, scratch, row_begin, row_end);
 }
 
 #endif

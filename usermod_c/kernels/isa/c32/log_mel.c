@@ -394,7 +394,8 @@ static ALWAYS_INLINE uint64_t band(const uint32_t *bins, const uint16_t *gains, 
     if (n) {
         __asm__ volatile (
             "1:\tldrd %[a], %[b], [%[bins]], #8\n\tldr %[both], [%[gains]], #4\n\tlsl %[one], %[both], #16\n\tumull %[one], %[a], %[a], %[one]\n\t"
-            "bfc %[both], #0, #16\n\tumull %[one], %[b], %[b], %[both]\n\tadd %[a], %[b]\n\tadds %[low], %[low], %[a]\n\tadc %[high], #0\n\t"
+            "bfc %[both], #0, #16\n\tumull %[one], %[b], %[b], %[both]\n\tadd %[a], %[b]\n\t"
+            "adds %[low], %[low], %[a]\n\tadc %[high], %[high], #0\n\t"
             "subs %[n], %[n], #1\n\tbne 1b"
             : [bins] "+r" (bins), [gains] "+r" (gains), [n] "+r" (n), [low] "+r" (low), [high] "+r" (high), [a] "=&r" (a), [b] "=&r" (b),
               [both] "=&r" (both), [one] "=&r" (one) : : "cc", "memory");

@@ -360,7 +360,6 @@ static uint32_t spectrum(const mica_pcan_s8_t *p, const int16_t *x, uint32_t *z)
 
 #ifdef __ARM_ARCH_6M__
 #define root mica_pcan_root
-#define product mica_pcan_product
 #else
 // Of 30 to 32 bits, rounded down: a line, of which Newton's method makes the root or one more.
 static ALWAYS_INLINE uint32_t root_of_word(uint32_t v) {
@@ -398,10 +397,6 @@ static uint32_t root(uint64_t v) {
     r >>= up / 2 - 1;
     return (r >> 1) + (r & 1);
 }
-
-static uint64_t product(uint32_t v, uint32_t gain) {
-    return (uint64_t)v * gain;
-}
 #endif
 
 static int8_t rounded(int32_t v, int32_t mult, int32_t shift, int32_t zero, int32_t low, int32_t high) {
@@ -410,7 +405,7 @@ static int8_t rounded(int32_t v, int32_t mult, int32_t shift, int32_t zero, int3
 
 void mica_pcan_s8_c32(const mica_pcan_s8_t *p, MICA_KERNEL_ARGS) {
     if (p->twiddles[0] == INT16_MAX && p->twiddles[1] == 0) {
-        mica_pcan_s8_with(p, (mica_pcan_loops_t){spectrum, product, root, rounded}, scratch, row_begin, row_end);
+        mica_pcan_s8_with(p, (mica_pcan_loops_t){spectrum, root, rounded}, scratch, row_begin, row_end);
     } else {
         mica_pcan_s8_ref(p, row_begin, row_end, scratch, scratch_bytes);
     }
