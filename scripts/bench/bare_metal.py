@@ -339,7 +339,8 @@ def run(
             "-device", f"loader,file={block},addr={core.jobs:#x},force-raw=on",
         ]  # fmt: skip
         if cycles is not None:
-            command += cycle_tables.options(cycles, address_of(core, program, cycle_tables.MARK), totals)
+            mark = address_of(core, program, cycle_tables.MARK)
+            command += cycle_tables.options(core.command[0], cycles, mark, totals)
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=timeout, stdin=subprocess.DEVNULL)
     except subprocess.TimeoutExpired:

@@ -5,6 +5,7 @@ A model over the instructions as they are executed, with memory that never waits
 
 import hashlib
 import os
+import re
 import subprocess
 from collections.abc import Sequence
 from functools import cache
@@ -29,27 +30,29 @@ READINGS_OF_LOADING = 4  # by bare/main.c: around mica_check(), around loading; 
 
 
 @cache
-def library() -> Path:
-    """The plugin, made once for each state of its sources. Raises MicaError."""
+def library(qemu: str) -> Path:
+    """The plugin for an emulator, made once for each state of its sources. Raises MicaError."""
     gcc = need_program("gcc", "gcc")
+    said = subprocess.run([qemu, "--version"], capture_output=True, text=True, check=True).stdout
+    release = re.search(r"version (\d+)", said)
+    version = f"-DPLUGIN_VERSION={2 if release and int(release[1]) >= 9 else 1}"
     sources = [*sorted(PLUGIN.glob("*.c")), SHARED / "cortex_m4.c", SHARED / "count.c"]
-    digest = hashlib.sha256(b"".join(p.read_bytes() for p in (*sources, SHARED / "cycles.h")))
+    digest = hashlib.sha256(version.encode() + b"".join(p.read_bytes() for p in (*sources, SHARED / "cycles.h")))
     made = cache_dir() / "bench" / f"cycles-{digest.hexdigest()[:12]}.so"
     if not made.exists():
         made.parent.mkdir(exist_ok=True)
         half = made.with_suffix(f".{os.getpid()}")
-        done = subprocess.run(
-            [gcc, *FLAGS, "-I", SHARED, "-o", half, *sources], capture_output=True, text=True, check=False
-        )
+        command = [gcc, *FLAGS, version, "-I", SHARED, "-o", half, *sources]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode != 0:
             raise MicaError(f"building the plugin that counts cycles failed:\n{done.stderr.strip()}")
         half.replace(made)
     return made
 
 
-def options(table: str, mark: int, out: Path) -> list[str]:
+def options(qemu: str, table: str, mark: int, out: Path) -> list[str]:
     """Options with which QEMU is started. mark: the address at which the program reads its counter."""
-    return ["-plugin", f"{library()},table={table},mark={mark:#x},out={out}"]
+    return ["-plugin", f"{library(qemu)},table={table},mark={mark:#x},out={out}"]
 
 
 def steps(out: Path, n_steps: Sequence[int]) -> list[list[tuple[int, int, int]]]:

@@ -58,6 +58,17 @@ def test_both_commands_in_a_clone_of_this_revision(fresh: dict[str, str], tmp_pa
     assert commands == ["scripts/demo", "scripts/test"]
 
 
+def test_without_pip_of_the_system(fresh: dict[str, str], tmp_path: Path) -> None:
+    """A minimal Debian has no pip: the one of .venv is asked, and where there is none the run goes on."""
+    program = tmp_path / "bin" / "python3"
+    program.write_text("#!/bin/bash\necho 'No module named pip' >&2; exit 1\n")
+    program.chmod(0o755)
+    done = run(fresh, "trixie", "demo")
+    assert done.returncode == 0 and not done.stderr, done.stderr
+    conf = (tmp_path / "cache" / "fresh" / "trixie" / "etc" / "pip.conf").read_text()
+    assert (str(tmp_path / "wheels") in conf) == (ROOT / ".venv" / "bin" / "pip").exists()
+
+
 def test_one_command_with_its_arguments(fresh: dict[str, str], tmp_path: Path) -> None:
     for words, expected in (
         (("test", "tests/host", "-k", "a b"), "scripts/test tests/host -k a b"),

@@ -4,8 +4,10 @@
 //
 // Each time the instruction at `mark` is about to run, FILE gets a line of the three totals of count_t so far.
 //
-// The few names of QEMU's interface, version 1, that are needed; its own header is no part of a distribution's package.
+// The few names of QEMU's interface that are needed; its own header is no part of a distribution's package. QEMU up to 8
+// takes plugins of version 1 alone, and from 9 on those of version 2: cycle_tables.py says which.
 #include <inttypes.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,20 +17,32 @@
 typedef uint64_t qemu_plugin_id_t;
 struct qemu_plugin_tb;
 struct qemu_plugin_insn;
-struct qemu_info;
+struct qemu_info {
+    const char *target;
+    struct {
+        int min, cur;
+    } version;
+};
 void qemu_plugin_register_vcpu_tb_trans_cb(qemu_plugin_id_t id, void (*cb)(qemu_plugin_id_t, struct qemu_plugin_tb *));
 void qemu_plugin_register_vcpu_insn_exec_cb(struct qemu_plugin_insn *insn, void (*cb)(unsigned int, void *), int flags,
     void *userdata);
 void qemu_plugin_register_atexit_cb(qemu_plugin_id_t id, void (*cb)(qemu_plugin_id_t, void *), void *userdata);
 size_t qemu_plugin_tb_n_insns(const struct qemu_plugin_tb *tb);
 struct qemu_plugin_insn *qemu_plugin_tb_get_insn(const struct qemu_plugin_tb *tb, size_t i);
-const void *qemu_plugin_insn_data(const struct qemu_plugin_insn *insn);
+size_t qemu_plugin_insn_data(const struct qemu_plugin_insn *insn, void *to, size_t bytes);
 size_t qemu_plugin_insn_size(const struct qemu_plugin_insn *insn);
 uint64_t qemu_plugin_insn_vaddr(const struct qemu_plugin_insn *insn);
 
 #define EXPORT __attribute__((visibility("default")))
 
-EXPORT int qemu_plugin_version = 1;
+EXPORT int qemu_plugin_version = PLUGIN_VERSION;
+
+// Before version 3 the function of this name returned the address of the instruction's bytes.
+static const union {
+    size_t (*copy)(const struct qemu_plugin_insn *insn, void *to, size_t bytes);
+    const void *(*address)(const struct qemu_plugin_insn *insn);
+} insn_data = { .copy = qemu_plugin_insn_data };
+static bool before_3;
 
 static decode_t *decode;
 static uint64_t mark;
@@ -57,7 +71,12 @@ static void translated(qemu_plugin_id_t id, struct qemu_plugin_tb *tb) {
         i->address = qemu_plugin_insn_vaddr(insn);
         i->bytes = (uint8_t)qemu_plugin_insn_size(insn);
         uint8_t code[4] = { 0 };
-        memcpy(code, qemu_plugin_insn_data(insn), i->bytes < 4 ? i->bytes : 4);
+        const size_t n = i->bytes < 4 ? i->bytes : 4;
+        if (before_3) {
+            memcpy(code, insn_data.address(insn), n);
+        } else {
+            insn_data.copy(insn, code, n);
+        }
         decode(code, i);
         qemu_plugin_register_vcpu_insn_exec_cb(insn, executed, 0, i);
     }
@@ -70,7 +89,7 @@ static void ended(qemu_plugin_id_t id, void *nothing) {
 }
 
 EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const struct qemu_info *info, int argc, char **argv) {
-    (void)info;
+    before_3 = info->version.cur < 3;
     for (int k = 0; k < argc; k++) {
         const char *value = strchr(argv[k], '=');
         if (value == NULL) {
