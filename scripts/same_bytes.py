@@ -58,9 +58,16 @@ class Setting:
 
 
 def cores() -> list[str]:
-    """Return the part of CORES whose kernels this machine can execute."""
-    found = _flags()
-    return [core for core, (flag, _) in CORES.items() if flag in found]
+    """Return the part of CORES whose kernels this machine can execute, and that do not crash (numpy 2.5's Prescott do)."""
+    found, product = _flags(), "import numpy as np; x = np.ones((1000, 72), np.float32); x.T @ x"
+    result = []
+    for core in (core for core, (flag, _) in CORES.items() if flag in found):
+        done = subprocess.run([sys.executable, "-c", product], env=Setting(core).environment, check=False)
+        if done.returncode == 0:
+            result.append(core)
+        else:
+            print(f"OpenBLAS's kernels of {core} end a process with exit code {done.returncode}", file=sys.stderr)
+    return result
 
 
 def _flags() -> set[str]:

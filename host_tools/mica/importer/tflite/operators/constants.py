@@ -46,7 +46,7 @@ def _range(net: Net, op: Op) -> None:
 def _product(net: Net, op: Op) -> None:
     _plain(net, op)
     x, axes = net.data(op.i(0), "a product"), axes_of(net, op.i(1), len(net.shape(op.i(0))))
-    y = np.prod(x, axis=tuple(axes), keepdims=bool(op["keep_dims"]))
+    y = np.prod(x, axis=tuple(axes), keepdims=True).reshape(net.shape(op.y))
     net.done(op.y, net.const(y.astype(net.tensor(op.y).dtype)))
 
 
