@@ -1,4 +1,4 @@
-"""Kinds of models that are beyond mica as a whole: said by name, with what to train in their place, and not operator by operator."""
+"""Kinds of models that are beyond mica as a whole: refused by name, with what to train in their place."""
 
 from collections.abc import Callable
 

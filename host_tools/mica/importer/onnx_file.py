@@ -13,7 +13,6 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import onnx
@@ -24,7 +23,7 @@ from onnx import helper
 from mica.custom import NO_CUSTOM, CustomOps, Operator, define
 from mica.errors import MicaError, Unsupported
 from mica.format.schema import MAX_INPUTS
-from mica.importer import beyond, loops, neighbours, precision, tidy_names
+from mica.importer import beyond, distances, loops, precision, tidy_names
 from mica.importer.bounds import FACTOR, SLACK
 from mica.importer.expand import fused, ml, transformers
 from mica.importer.expand.operators import spell
@@ -38,8 +37,8 @@ from mica.ir import exact_round, whole
 from mica.ir.graph import Graph, Node, Value
 from mica.ir.ops import DEFINED_BY_ONNX, MICROSOFT_OPS, MOVES, NOT_SUPPORTED
 from mica.ir.vectors import machine
-from mica.kernels.vectors import SQUARES
 from mica.passes.leaf_values import given_scaled
+from mica.passes.nearest_rows import OP
 from mica.passes.supported import ONNX_OPS
 
 OLDEST_OPSET = 7
@@ -224,13 +223,9 @@ class _Importer:
                 todo=self._dimension_hint(),
             )
         self._raise_problems()
-        found, idle = neighbours.find(proto)
-        for k, n in enumerate(proto.node):
-            if n.output and (f := found.get(n.output[0])) is not None:
-                self._add_neighbours(n.name, f)
-            elif k not in idle:
-                for part in self._expanded(n):
-                    self._add_node(part)
+        for n in proto.node:
+            for part in self._expanded(n):
+                self._add_node(part)
         self._raise_problems()
         for name in (n for o in proto.output for n in self.sequences.get(o.name, [o.name])):
             self._add_output(name)
@@ -326,7 +321,7 @@ class _Importer:
         place = place_of(proto)
         operator = self.custom.operators.get(proto.op_type)
         try:
-            if (found := neighbours.distances(proto, state.constant)) and self._is_row(proto.input[0]):
+            if (found := distances.distances(proto, state.constant)) and state.constant(proto.input[0]) is None:
                 self._add_distances(proto, *found)
             elif operator is not None and proto.domain not in ("", "ai.onnx"):
                 self._add_custom(proto, operator)
@@ -369,48 +364,26 @@ class _Importer:
         g.values[proto.output[0]] = Value(proto.output[0], shape, "float32")
         g.nodes.append(Node("Custom", node_name(proto), list(proto.input), list(proto.output), defined))
 
-    def _is_row(self, x: str) -> bool:
-        shape = self.state.shape(x)
-        return len(shape) == 2 and shape[0] == 1 and self.state.constant(x) is None
-
     def _add_distances(self, proto: onnx.NodeProto, points: np.ndarray, measure: int, rooted: bool) -> None:
-        """Distances to constant points: of a row that the model is given kept apart for `passes/distance_curves.py`, of others as layers."""
-        state, n = self.state, len(points)
-
-        def add(op: str, inputs: list[str], output: str = "", **attrs: Any) -> str:
-            self._add_node(
-                helper.make_node(op, inputs, [output or state.fresh(f"{proto.output[-1]}.{op}")], proto.name, **attrs)
+        """Distances of a row that the model is given to constant points, for `passes/distance_curves.py`."""
+        state, n, x, out = self.state, len(points), proto.input[0], proto.output[-1]
+        if len(state.shape(x)) != 2 or state.shape(x)[0] != 1 or not given_scaled(state.graph, x):
+            raise ValueError(
+                "distances to rows of training data; only scalers and imputers of the input may stand in front of them. "
+                "Leave out what else does (a PCA), or take a forest or an SVM behind it"
             )
-            return output or state.graph.nodes[-1].outputs[0]
-
-        def constant(what: str, value: np.ndarray) -> str:
-            return state.add_exact(state.fresh(f"{proto.output[-1]}.{what}"), value)
-
-        x = proto.input[0]
-        if given_scaled(state.graph, x):
-            vectors = machine(points, measure, (), np.zeros(0), np.zeros(0))
-            y = state.fresh(f"{proto.output[-1]}.row")
-            state.add_rows(neighbours.OP, helper.make_node("", [x], [y], proto.name), y, n, {"vectors": vectors})
-        else:
-            less = add("Sub", [x, constant("points", points.astype(np.float32))])
-            terms = add("Mul", [less, less]) if measure == SQUARES else add("Abs", [less])
-            axes = constant("axes", np.array([1]))
-            y = add("ReduceSum", [terms], axes=[1]) if state.opset < 13 else add("ReduceSum", [terms, axes])
-        y = add("Sqrt", [y]) if rooted else y
-        shape = [n, 1] if proto.op_type == "Scan" else [1, n]
-        add("Reshape", [y, constant("shape", np.array(shape))], proto.output[-1])
-        if proto.op_type == "Scan" and proto.output[0]:
-            add("Identity", [x], proto.output[0])
-
-    def _add_neighbours(self, name: str, f: neighbours.Found) -> None:
-        if f.vectors is None:  # another name of what is there already
-            self._add_node(helper.make_node("Identity", [f.x], [f.y], name))
-        else:
-            reads = helper.make_node(neighbours.OP, [f.x], [f.y], name)
-            self.state.add_rows(neighbours.OP, reads, f.y, f.vectors.results, {"vectors": f.vectors})
+        names = [state.fresh(f"{out}.{what}") for what in ("row", "root")[: 1 + rooted]]
+        vectors = machine(points, measure, (), np.zeros(0), np.zeros(0))
+        state.add_rows(OP, helper.make_node("", [x], names[:1], proto.name), names[0], n, {"vectors": vectors})
+        shape = state.add_exact(state.fresh(f"{out}.shape"), np.array([n, 1] if proto.op_type == "Scan" else [1, n]))
+        if rooted:
+            self._add_node(helper.make_node("Sqrt", names[:1], names[1:], proto.name))
+        self._add_node(helper.make_node("Reshape", [names[-1], shape], [out], proto.name))
+        if len(proto.output) > 1 and proto.output[0]:
+            self._add_node(helper.make_node("Identity", [x], proto.output[:1], proto.name))
 
     def _add_sequence(self, proto: onnx.NodeProto) -> None:
-        """Sequences whose length is known are lists of tensors here; each tensor of an output is an output of its own."""
+        """Sequences whose length is known are lists of tensors; each tensor of an output is an output of its own."""
         op, out = proto.op_type, proto.output[0]
         tensors = self.sequences.get(proto.input[0], []) if proto.input else []
         if op == "SequenceConstruct":

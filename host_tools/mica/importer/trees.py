@@ -3,7 +3,8 @@
 x < t         =>   x <= the float32 before t
 x >= t, > t   =>   the children of x < t, x <= t, exchanged
 x == t, != t  =>   x <= t, then x <= the float32 before t
-x in {a, b}   =>   x == a, else x == b; a chain of these whose answer is one node is such a set, of which 3, 4 and 5 are 3 <= x <= 5
+x in {a, b}   =>   x == a, else x == b; likewise of a chain of x == a, x == b whose answer is one node
+x in {3, 4}   =>   3 <= x <= 4
 """
 
 from collections.abc import Mapping, Sequence
@@ -206,8 +207,8 @@ def _grown(roots: Sequence[int], node: Any, leaf: Any, bias: np.ndarray, factor:
         seen += 1
         if seen > max(8 * size, MOST_SHARED):
             raise ValueError(
-                "its trees run in a circle, or share branches that written out are too many; train with fewer categories, "
-                "or encode them (OneHotEncoder)"
+                "its trees run in a circle, or share branches that written out are too many; train with fewer "
+                "categories, or encode them (OneHotEncoder)"
             )
         mode, column, value, missing, yes, no = node(i)
         if mode == "LEAF":
@@ -244,7 +245,7 @@ def _grown(roots: Sequence[int], node: Any, leaf: Any, bias: np.ndarray, factor:
 
 
 def _runs(values: Sequence[float]) -> list[tuple[float, float]]:
-    """Return numbers in order as ranges: whole ones that follow each other, all of which count as one category, are one."""
+    """Return numbers in order as ranges: whole ones that follow each other are one."""
     runs: list[tuple[float, float]] = []
     for v in sorted(set(values)):
         if runs and v == runs[-1][1] + 1 and v == int(v) and abs(v) < 1 << 23:

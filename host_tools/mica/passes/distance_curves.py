@@ -1,26 +1,25 @@
-"""Curves of the distances to constant points, and weighted sums of these, are machines: kernel methods, in one step for all points.
+"""Curves of the distances to constant points, and weighted sums of these, are machines: kernel methods, in one step.
 
 d = VectorEnsemble(x), a distance for each point [1, S]
-MatMul(Exp(d * -0.5), w) + b                        =>   VectorEnsemble(x), a machine; any chain of functions, then of sums
+MatMul(Exp(d * -0.5), w) + b                        =>   VectorEnsemble(x), a machine; any functions, then sums
 Pow(MatMul(x, points) * a + b, 2), then MatMul      =>   likewise, of products
-v, i = TopK(Sqrt(d), k, largest=0)                  =>   Mul(a, b), both of them neighbours: a the mean of density[i], b that of
-ReduceMean(density[i] / (1 / ReduceMean(Max(v, reach[i]))))      the distances, where a point's reach is not more
 
-So scikit-learn's KernelPCA and GaussianProcessRegressor, and its LocalOutlierFactor, keep distances in 32 bits.
+So scikit-learn's KernelPCA and GaussianProcessRegressor keep distances in 32 bits. `nearest_rows.py` has what stands
+behind a TopK of them.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from mica.ir.graph import Graph, Node
-from mica.ir.vectors import Machine, Neighbours, Program, machine, unary
-from mica.kernels.vectors import PRODUCTS, REACH, SQUARES, UNIFORM
+from mica.ir.vectors import Machine, Program, machine, unary
+from mica.kernels.vectors import PRODUCTS
 from mica.passes import dead_code
 from mica.passes.leaf_values import given_scaled, renames
+from mica.passes.nearest_rows import OP, Nearest, emit, reshape
 
-OP = "VectorEnsemble"
 MOST_POINTS = 512  # whose curves are wanted one by one
 _FUNCTIONS = {"Abs": "abs", "Exp": "exp", "Log": "log", "Sqrt": "sqrt", "Tanh": "tanh"}
 _MOVES = ("Reshape", "Squeeze", "Transpose", "Unsqueeze")
@@ -66,8 +65,16 @@ def run(g: Graph) -> Graph:
     if not rows:
         return g
     for node in list(g.nodes):
-        if node.op == "TopK" and (row := rows.get(node.inputs[0])) is not None:
-            _outlier_factor(g, node, row)
+        row, k = rows.get(node.inputs[0]) if node.op == "TopK" else None, g.data((*node.inputs, "", "")[1])
+        if (
+            row is not None
+            and k is not None
+            and row.plain
+            and row.program in ((), _ROOT)
+            and not node.attrs.get("largest", 1)
+        ):
+            Nearest(g, row.x, row.vectors, node, bool(row.program), int(k.reshape(-1)[0])).run()
+    g = dead_code.run(g)
     readers = g.consumers()
     for node in [n for n in g.nodes if n.outputs[0] in rows]:
         y = node.outputs[0]
@@ -78,7 +85,7 @@ def run(g: Graph) -> Graph:
 
 
 def _worth(row: _Row) -> bool:
-    """Products of a row and constants are a layer as any other, but for sums of a function without a bias of its own."""
+    """Products of a row and constants are a layer, but for sums of a function without a bias of its own."""
     if row.vectors.measure != PRODUCTS:
         return True
     functions = [attrs.get("function") for _, attrs, _ in row.program]
@@ -202,88 +209,4 @@ def _become(g: Graph, node: Node, row: _Row) -> None:
         raise ValueError(f"node '{node.name}' needs {len(points)} distances one by one; {MOST_POINTS} are supported")
     matrix, bias = row.sums
     vectors = replace(row.vectors, program=row.program, factors=matrix, bias=bias)
-    _emit(g, node, row.x, vectors, len(bias))
-
-
-def _emit(g: Graph, node: Node, x: str, vectors: Machine | Neighbours, n: int) -> None:
-    made = g.new_value(f"{node.outputs[0]}.of_rows", (1, n))
-    g.insert_before(node, Node(OP, node.name, [x], [made], {"vectors": vectors}))
-    shape = g.new_const(f"{node.outputs[0]}.shape", np.array(g.value(node.outputs[0]).shape, np.int64))
-    node.op, node.inputs, node.attrs = "Reshape", [made, shape], {}
-
-
-def _outlier_factor(g: Graph, top: Node, row: _Row) -> None:
-    """Rewrites what a LocalOutlierFactor computes of the nearest distances and their places."""
-    k = g.data(top.inputs[1]) if len(top.inputs) > 1 else None
-    if (
-        k is None
-        or top.attrs.get("largest", 1)
-        or row.program != _ROOT
-        or row.vectors.measure != SQUARES
-        or not row.plain
-    ):
-        return
-    producers, tables = g.producers(), _picked(g, top.outputs[1], len(row.vectors.points))
-    for node in [n for n in g.nodes if n.op == "ReduceMean"]:
-        ratio = producers.get(node.inputs[0])
-        if ratio is None or ratio.op != "Div" or ratio.inputs[0] not in tables or g.value(node.outputs[0]).size != 1:
-            continue
-        reach = _reach(g, producers, ratio.inputs[1], top.outputs[0], tables)
-        if reach is None:
-            continue
-        means = []
-        for weights, value in ((UNIFORM, tables[ratio.inputs[0]]), (REACH, reach)):
-            v = row.vectors
-            near = Neighbours(
-                v.points, v.measure, v.factor, v.shift, v.missing, weights=weights, k=int(k.reshape(-1)[0]),
-                target=np.zeros(len(value), np.int64), value=value, numbers=1,
-            )  # fmt: skip
-            means.append(g.new_value(f"{node.outputs[0]}.mean", (1, 1)))
-            g.insert_before(node, Node(OP, node.name, [row.x], [means[-1]], {"vectors": near}))
-        product = g.new_value(f"{node.outputs[0]}.product", (1, 1))
-        g.insert_before(node, Node("Mul", node.name, means, [product], {}))
-        shape = g.new_const(f"{node.outputs[0]}.shape", np.array(g.value(node.outputs[0]).shape, np.int64))
-        node.op, node.inputs, node.attrs = "Reshape", [product, shape], {}
-
-
-def _picked(g: Graph, places: str, points: int) -> dict[str, np.ndarray]:
-    """Values that hold a constant's number for each of the places: these numbers [points]."""
-    tables: dict[str, np.ndarray] = {}
-    for node in g.nodes:
-        data, out = g.data(node.inputs[0]) if node.inputs else None, node.outputs[0]
-        if node.op == "Gather" and node.inputs[1] == places and data is not None and len(data) == points:
-            if node.attrs.get("axis", 0) == 0:
-                tables[out] = np.asarray(data, np.float64)
-        elif node.inputs and node.inputs[0] in tables:
-            table, axis, at = tables[node.inputs[0]], int(node.attrs.get("axis", 0)), g.data((*node.inputs, "")[1])
-            if node.op == "Gather" and at is not None and axis > 1 and at.size == 1:
-                tables[out] = np.take(table, at.reshape(-1), axis=axis - 1)
-            elif node.op in _MOVES and table.size == points:
-                tables[out] = table.reshape(-1)
-    return tables
-
-
-def _reach(
-    g: Graph, makers: Mapping[str, Node], density: str, distances: str, tables: Mapping[str, np.ndarray]
-) -> np.ndarray | None:
-    """[S] where a value is 1 / (the mean of Max(distances, what is picked of these) + nearly nothing)."""
-    path: list[tuple[str, Callable[[Node], Sequence[str]]]] = [
-        ("Div", lambda n: n.inputs[1:] if g.is_const(n.inputs[0]) else []),
-        ("Add", lambda n: [i for i in n.inputs if not g.is_const(i)]),
-        ("ReduceMean", lambda n: n.inputs[:1]),
-    ]
-    name = density
-    for op, behind in path:
-        node = makers.get(name)
-        found = list(behind(node)) if node is not None and node.op == op else []
-        if len(found) != 1:
-            return None
-        name = found[0]
-    node = makers.get(name)
-    if node is None or node.op != "Max" or len(node.inputs) != 2:
-        return None
-    reach = next((tables[i] for i in node.inputs if i in tables and tables[i].size == len(tables[i])), None)
-    name, sign = next((i for i in node.inputs if i not in tables), ""), 1.0
-    while (node := makers.get(name)) is not None and node.op == "Mul" and (c := g.data(node.inputs[1])) is not None:
-        name, sign = node.inputs[0], sign * float(c.reshape(-1)[0])
-    return reach if name == distances and sign == 1.0 else None
+    reshape(g, node, emit(g, node, row.x, vectors, len(bias)))

@@ -73,7 +73,7 @@ def run(g: Graph) -> Graph:
 
 
 def numbers(g: Graph) -> Graph:
-    """Look up places of ArgMax and ArgMin that are computed with as real numbers, as votes are, or stand in a row as an output.
+    """Look up places of ArgMax and ArgMin that are computed with as real numbers, or stand in a row as an output.
 
     Cast(ArgMax(x), to=float)      =>   Gather(table of 0, 1 .., ArgMax(x))
     Concat(ArgMax(x), ArgMax(y))   =>   Concat of such

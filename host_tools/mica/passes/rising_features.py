@@ -1,11 +1,12 @@
 """A rising function of each feature becomes the ranks of the features among the points where its result has another integer.
 
 scale * (f(x) - mean), x an input or features picked from it    =>    Ranks(x), on a scale of its own
-g(x) that looks a place up in a constant                        =>    likewise, on the scale of g's least and largest result
+g(x) that looks a place up in a constant                        =>    likewise, on a scale from g's least to its largest
 
-So scikit-learn's PowerTransformer keeps what float32 tells apart, however skewed a feature is. Its exporter writes both branches
-of a function, with infinity and NaN in the one that does not count; an InfinityImputer marks such a graph. Results are
-standardised, so the range of int8 is known before calibration. A QuantileTransformer is searched step by step, with integers.
+So scikit-learn's PowerTransformer keeps what float32 tells apart, however skewed a feature is. Its exporter writes
+both branches of a function, with infinity and NaN in the one that does not count; an InfinityImputer marks such a
+graph. Results are standardised, so the range of int8 is known before calibration. A QuantileTransformer is searched
+step by step, with integers.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -71,7 +72,7 @@ def _scales(g: Graph, node: Node, producers: Mapping[str, Node]) -> bool:
 
 
 def _replace(g: Graph, end: Node, root: str, producers: Mapping[str, Node], mark: str) -> None:
-    """Writes Ranks in the place of a function's last node, if infinities are replaced in it, or places looked up, and it rises."""
+    """Writes Ranks in the place of a function's last node, if it bears the mark and rises."""
     out, found = end.outputs[0], given(g, producers, root)
     names = {out}
     for node in reversed(g.nodes):

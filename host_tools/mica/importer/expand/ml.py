@@ -50,7 +50,8 @@ def _scaler(n: Any) -> None:
 
 def _array_feature_extractor(n: Any) -> None:
     labels = n.state.constant(n.i[0])
-    if labels is not None and labels.dtype.kind == "f" and n.state.constant(n.i[1]) is None:
+    numbers = labels is not None and (labels.dtype.kind == "f" or len(set(labels.reshape(-1).tolist())) < labels.size)
+    if labels is not None and numbers and n.state.constant(n.i[1]) is None:
         picked = n.emit("Gather", [n.constant("numbers", labels.reshape(-1)), n.i[1]])
         n.emit("Reshape", [picked, n.constant("shape", np.array([1, -1]))], n.proto.output[0])
         return

@@ -26,10 +26,7 @@ def _ensemble(g: Graph, node: Node, b: Builder) -> None:
             "neighbours compare real numbers, and a front end gives int8; take a forest or a network behind it"
         )
     if not g.is_given(x) or g.value(x).quant is not None:
-        raise ValueError(
-            "it does not read an input of the model; only scalers and imputers may stand in front of it. Leave out what else does "
-            "(a PCA), or take a forest behind it"
-        )
+        raise ValueError("it does not read an input of the model; only scalers and imputers may stand in front of it")
     op = "Neighbours" if isinstance(v, Neighbours) else "Machine"
     b.emit_to(node.outputs[0], op, [x], {"vectors": v})
 

@@ -72,7 +72,7 @@ def _neighbours(g: Graph, out: Graph, node: Node) -> None:
 
 
 def _ends(m: Machine) -> tuple[float, float]:
-    """Return the range of distances over which a machine's curve is tabulated: the points' own and some room, without what is flat."""
+    """Return the range of distances of a machine's table: the points' own and some room, without what is flat."""
     each = [reference.distances(replace(m, factor=np.ones_like(p), shift=np.zeros_like(p)), p) for p in m.points]
     low, high = min(float(d.min()) for d in each), max(float(d.max()) for d in each)
     if m.measure == vectors.PRODUCTS:
