@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-from targets import PICO, PICO2, VIRTUAL
+from targets import PICO, PICO2
 
 from mica.link.board import Link
 from mica.link.targets import open_board
@@ -22,11 +22,15 @@ class Chip(NamedTuple):
     next: int
     fills: int
     stream: int  # cycles of a word
+    again: int  # cycles more, where the last access was just before elsewhere
+
+    def misses(self, found: list[int]) -> list[bool | None]:
+        """True for a miss alone, False for a hit, None for anything else."""
+        return [{0: False, self.miss: True, self.miss + self.again: True}.get(n) for n in found]
 
 
-CHIPS = {PICO: Chip(40, 40, 4, 40)}
+CHIPS = {PICO: Chip(40, 40, 4, 40, 0), PICO2: Chip(56, 32, 8, 16, 1)}
 XIP = {PICO: 0x14000000, PICO2: 0x400C8000}
-TARGETS = [target for target in VIRTUAL if target in CHIPS]
 KB = 1024
 WAY = 8 * KB
 FREE = 0x80000  # an offset in flash where no code lies
@@ -55,7 +59,7 @@ def one(at):
 """
 
 
-@pytest.fixture(scope="module", params=TARGETS)
+@pytest.fixture(scope="module", params=CHIPS)
 def target(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
@@ -78,19 +82,16 @@ def ask(board: Link) -> Callable[[str], Any]:
 
 
 def test_one_missing_word(ask: Callable[[str], Any], chip: Chip) -> None:
-    """Within the 40 to 50 cycles that were measured on a Pico; a hit costs nothing."""
-    assert ask("at = FREE + 0x1230\none(at + WAY)\none(at + 2 * WAY)\nprint([one(at), one(at), one(at)])") == [
-        chip.miss,
-        0,
-        0,
-    ]
+    """40 cycles on a Pico, where 40 to 50 were measured; a hit costs nothing."""
+    found = ask("at = FREE + 0x1230\none(at + WAY)\none(at + 2 * WAY)\nprint([one(at), one(at), one(at)])")
+    assert chip.misses(found) == [True, False, False]
 
 
 def test_what_a_miss_brings(ask: Callable[[str], Any], chip: Chip) -> None:
     found = ask(
         "at = FREE + 0x2340\nfor k in (1, 2): one(at + k * WAY); one(at + k * WAY + 4)\nprint([one(at), one(at + 4), one(at + 8)])"
     )
-    assert found == [chip.miss, chip.miss if chip.fills == 4 else 0, chip.miss]
+    assert chip.misses(found) == [True, chip.fills == 4, True]
 
 
 def test_weights_in_a_row(ask: Callable[[str], Any], chip: Chip) -> None:
@@ -103,35 +104,49 @@ def test_weights_in_a_row(ask: Callable[[str], Any], chip: Chip) -> None:
 
 def test_the_way_used_last_stays(ask: Callable[[str], Any], chip: Chip) -> None:
     found = ask("at = FREE + 0x3450\nprint([one(at + WAY * k) for k in (4, 5, 6, 5, 7, 5, 6)])")
-    assert found == [chip.miss, chip.miss, chip.miss, 0, chip.miss, 0, chip.miss]
+    assert chip.misses(found) == [True, True, True, False, True, False, True]
+
+
+FLUSH = {PICO: "mem[XIP + 4] = 1\nmem[XIP + 4]", PICO2: f"machine.mem8[0x18000002 + {FREE} + 0x120] = 0"}
 
 
 def test_flush(ask: Callable[[str], Any], chip: Chip, target: str) -> None:
-    if target != PICO:
-        pytest.skip("the RP2350 flushes by writes to addresses")
-    found = ask(
-        "at = FREE + 0x120\none(at)\nbefore = one(at)\nmem[XIP + 4] = 1\nmem[XIP + 4]\nprint([before, one(at), one(at)])"
-    )
-    assert found == [0, chip.miss, 0]
+    """All of it on an RP2040, a line by its address on an RP2350."""
+    found = ask(f"at = FREE + 0x120\none(at)\nbefore = one(at)\n{FLUSH[target]}\nprint([before, one(at), one(at)])")
+    assert chip.misses(found) == [False, True, False]
 
 
 def test_aliases(ask: Callable[[str], Any], chip: Chip, target: str) -> None:
-    """0x11: looks up, keeps nothing new. 0x12: looks nothing up, and keeps. 0x13: neither."""
-    if target != PICO:
-        pytest.skip("of the RP2040 alone")
-    code = """
-a, b, c = 0x1000000, 0x2000000, 0x3000000
-at = FREE + 0x560
-for k in (1, 2): one(at + k * WAY)
-print([one(at + a), one(at + a), one(at), one(at + a), one(at + b), one(at + c), one(at)])
-at += 16
-for k in (1, 2): one(at + k * WAY)
-one(at + b)
-x = one(at)
-"""
-    found = ask(code)
-    assert found == [chip.miss, chip.miss, chip.miss, 0, chip.miss, chip.miss, 0]
-    assert ask("print(x)") == 0
+    """RP2040: 0x11 looks up, keeps nothing new. 0x12: looks nothing up, and keeps. 0x13: neither. RP2350: 0x14 neither."""
+    fresh = "at = FREE + 0x560\nfor k in (1, 2): one(at + k * WAY)\n"
+    if target == PICO2:
+        missed, hit, *words = ask(fresh + "print([one(at), one(at), one(at + 0x4000000), one(at + 0x4000000)])")
+        assert chip.misses([missed, hit]) == [True, False] and all(40 <= n <= 41 for n in words)
+        return
+    reads = [1, 1, 0, 1, 2, 3, 0]
+    found = ask(f"{fresh}print([one(at + (k << 24)) for k in {reads}])")
+    assert chip.misses(found) == [True, True, True, False, True, True, False]
+    found = ask(f"{fresh}print([one(at + (k << 24)) for k in (3, 2, 0)])")
+    assert chip.misses(found) == [True, True, False]
+
+
+def test_widths(ask: Callable[[str], Any], board: Link, target: str) -> None:
+    """Bytes, halves and, on an M33, words at any address read what is there."""
+    at = FLASH_BASE + 0x200
+    plain = ask(f"print(list(uctypes.bytearray_at({at}, 64)))")
+    halves = ask(f"print([machine.mem16[{at} + 2 * k] for k in range(32)])")
+    assert halves == [plain[2 * k] | plain[2 * k + 1] << 8 for k in range(32)]
+    if target == PICO2:
+        found = ask(f"import struct\nb = uctypes.bytearray_at({at}, 64)\nprint([list(b[k:k + 9]) for k in range(9)])")
+        assert found == [plain[k : k + 9] for k in range(9)]
+        board.exec("""
+@micropython.asm_thumb
+def unaligned(r0):
+    ldr(r0, [r0, 0])
+    lsr(r0, r0, 2)
+""")
+        found = ask(f"print([unaligned({at} + k) for k in range(13)])")
+        assert found == [int.from_bytes(bytes(plain[k : k + 4]), "little") >> 2 for k in range(13)]
 
 
 def test_counters(ask: Callable[[str], Any], board: Link, target: str) -> None:
@@ -156,7 +171,8 @@ for k in (1, 2): reads(FREE + 0x800 + k * WAY, 8, 50)
 found = [counted(FREE + 0x800, 8, 50, {XIP[target]}) for k in range(2)]
 print([[n & 0xfff, n >> 12] for n in found])
 """
-    assert ask(code) == [[0, 50], [50, 50]]
+    first, second = ask(code)
+    assert first == [0, 50] and second[1] == 50 and second[0] >= 45  # MicroPython's code came in between
 
 
 def test_code_waits(board: Link, target: str) -> None:
@@ -193,7 +209,7 @@ def _go(r0, r1, r2, r3):  # stream's registers, words, address to read, the coun
     beq(POLL)
     ldr(r6, [r2, 0])
     mov(r3, 1)
-    lsl(r3, r3, 13)
+    lsl(r3, r3, 10)
     add(r2, r2, r3)
     label(POLL)
     ldr(r6, [r7, 0])
@@ -213,7 +229,10 @@ def stream(at, n, reading=0):
     wanted = array.array("I", uctypes.bytearray_at(at, 4 * n))
     return [passed, int(into == wanted), mem[STREAM + 0x18], mem[STREAM + 8] & 6, mem[STREAM + 0x14] - at]
 """
-DMA_OF_STREAM = {PICO: (0x50400000, 1 | 2 << 2 | 1 << 5 | 5 << 11 | 37 << 15)}
+DMA_OF_STREAM = {
+    PICO: (0x50400000, 1 | 2 << 2 | 1 << 5 | 5 << 11 | 37 << 15),
+    PICO2: (0x50500000, 1 | 2 << 2 | 1 << 6 | 5 << 13 | 49 << 17),
+}
 
 
 def test_stream_by_dma(board: Link, chip: Chip, target: str) -> None:

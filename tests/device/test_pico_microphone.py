@@ -97,7 +97,7 @@ def test_every_sample(board: EmulatedBoard, sound: np.ndarray) -> None:
         numbers(board, "record(800, bits=32)", "<i4"), np.r_[0, sound[:399].astype(int) << 16]
     )
     both = numbers(board, "record(800, format=I2S.STEREO)").reshape(-1, 2)
-    np.testing.assert_array_equal(both[:, 0], np.r_[0, sound[:399]])
+    np.testing.assert_array_equal(both[1:, 0], sound[:399])  # the first frame may begin with what the wire had
     assert not both[:, 1].any() and board.emulator.notes() == []
 
 

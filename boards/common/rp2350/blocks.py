@@ -317,8 +317,6 @@ def plain_blocks() -> dict[int, Block]:
         0x40048000: Fixed("XOSC", every(0x14), always={4: 0x80001000}),
         0x40060000: Block("ACCESSCTRL", every(0xEC)),
         0x40068000: Block("BUSCTRL", (0, 8)),
-        0x400C8000: Fixed("XIP_CTRL", (0,), always={8: 2}, values={0: 0x83}),
-        0x400D0000: Fixed("XIP_QMI", every(0x54)),
         0x400E8000: Fixed("ROSC", every(0x18), always={0x18: 0x80001000, 0x1C: 1}),
         0x400F0000: Trng(),
         0x40108000: Ticks(),

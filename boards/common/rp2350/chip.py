@@ -17,6 +17,7 @@ from blocks import Block, Clocks, Pll, Powman, Timer, Watchdog, plain_blocks
 from buses import buses
 from clock import Clock
 from core import Core, R, Stopped, arm
+from flash import Flash
 from native import Memory, Native
 from pio import Io
 from sensors import Sensors
@@ -35,6 +36,7 @@ PROC1 = 1 << 24  # of the power-on state machine
 # of core 0. Reading a low word keeps the high one. A word of "mica" tells that it is there.
 COUNTERS, MAGIC = 0x4FF00000, 0x6163696D
 COSTS_OF_BLOCKS = 0x20  # a register there: a write keeps what each block of code has cost, of both cores, since the write before
+WAITS = 0x28  # cycles in which core 0 waited for flash, of all; then core 1
 SPENT = np.dtype([("address", "<u4"), ("instructions", "<u8"), ("cycles", "<u8")])
 PLACES = ((0x40000000, 0x200000), (0x50000000, 0x100000), (0x50110000, 0x600000), (COUNTERS, 0x1000), (0xD0000000, 0x40000))
 
@@ -45,12 +47,13 @@ class Counters(Block):
         self.chip, self.high = chip, 0
 
     def read(self, o: int) -> int | None:
-        if o in (0x08, 0x10, 0x18):
+        if o in (0x08, 0x10, 0x18, 0x2C, 0x34):
             return self.high
         states = [core.state if core else None for core in self.chip.cores]
         first, second = states[0], states[1]
         assert first is not None
         found = {0x00: MAGIC, 0x04: first.cycles, 0x0C: second.cycles if second else 0, 0x14: first.instructions}
+        found |= {WAITS: first.waits, WAITS + 8: second.waits if second else 0}
         if o not in found:
             return None
         self.high = found[o] >> 32 if o else self.high
@@ -93,10 +96,16 @@ class BootRam(Block):
 
 
 class Chip:
-    """`flash` is the file's content, `received` gets what the board says over USB; `sensors` are connected to each new chip."""
+    """`flash` is the file's content, `received` gets what the board says over USB; `sensors` are connected to each new chip. `ideal_memory`:
+    no access to flash waits."""
 
     def __init__(
-        self, library: str, flash: mmap.mmap, received: Callable[[bytes], None], sensors: Sensors | None = None
+        self,
+        library: str,
+        flash: mmap.mmap,
+        received: Callable[[bytes], None],
+        sensors: Sensors | None = None,
+        ideal_memory: bool = False,
     ) -> None:
         self.received = received
         self.sensors = sensors or Sensors({}, lambda text: None)
@@ -105,6 +114,8 @@ class Chip:
         flash_memory = Memory((FLASH, FLASH_UNCACHED), (ctypes.c_char * len(flash)).from_buffer(flash), changes=False)
         self.memories = [flash_memory, Memory((RAM,), self.ram, changes=True)]
         self.native = Native(library, self.memories)
+        self.flash_unit = Flash(self, ideal_memory)
+        self.native.flash = None if ideal_memory else self.flash_unit.address
         self.rom_image = ctypes.create_string_buffer(rom.image(), rom.SIZE)
         self.rom = rom.Rom(self, flash)
         self.stopped: Stopped | None = None
@@ -121,6 +132,7 @@ class Chip:
         self.reset_asked = False
         self.second_is, self.heard = OFF, []  # type: ignore[var-annotated]
         self.lines = 0
+        flash_blocks = self.flash_unit.power_on()
         # Core 0's registers ask for these, before they are made.
         self.clock: Clock | None = None  # type: ignore[assignment]
         self.cores = [None, None]
@@ -143,6 +155,7 @@ class Chip:
             0x400E0000: BootRam(),
             0x40100000: Powman(self.clock),
             COUNTERS: Counters(self),
+            **flash_blocks,
             **self.io.blocks,
             **buses(self),
         }
@@ -170,7 +183,7 @@ class Chip:
             p.map_registers(base, size, read, write, has_number=base == 0xD0000000)
         buffers = (BUFFER_CONTROL, BUFFER_CONTROL_END)
         p.map_registers(0x50100000, 0x1000, read, write, memory=self.usb.memory, told=buffers)
-        p.map_registers(0x18000000, 0x4000000, lambda a, n: 0, lambda a, n, v: None)  # maintenance of the flash cache
+        p.map_registers(0x18000000, 0x4000000, lambda a, n: 0, self.guarded_write(self.flash_unit.maintain))
 
     # --- what a core asks of its chip
 
@@ -431,6 +444,7 @@ class Chip:
                 for core in awake:
                     core.take()
                 limit = min(end, clock.deadline)
+                first.state.ahead = int(clock.skipped)
                 if first in awake:
                     both = awake[1].processor if len(awake) == 2 else None
                     first.processor.run(int(limit), both, QUANTUM, self.io.at_work())
@@ -447,6 +461,7 @@ class Chip:
         """Core 0 sleeps: core 1 runs for a while; returns how many cycles have passed."""
         ahead = self.clock.idle_nanos / self.clock.nanos_per_cycle
         before = second.state.cycles
+        second.state.ahead = self.first.state.cycles + int(self.clock.skipped) - before
         second.processor.run(before + max(1, int(min(cycles, ALONE, ahead))))
         second.after_turn()
         passed = second.state.cycles - before
@@ -461,6 +476,5 @@ NAMES = {
     0x40120000: "OTP",
     0x40158000: "GLITCH_DETECTOR",
     0x40160000: "TBMAN",
-    0x50500000: "XIP_AUX",
     0x50600000: "HSTX_FIFO",
 }

@@ -204,7 +204,7 @@ class Core:
         """See why it ended."""
         state = self.state
         if state.why == GOES_ON:
-            if state.error:
+            if state.error and not self.code_in_flash():
                 self.stop(f"fault: access to {state.address:#010x} (Unicorn's error {state.error})")
             if self.chip.bytes_at(state.pc - 2, 2) == WFI and self.state.cycles < self.state.limit:
                 self.asleep, self.asleep_for_event = True, False
@@ -214,6 +214,10 @@ class Core:
             self.exception(state.exception)
         else:
             self.stop("an instruction that Unicorn does not know")
+
+    def code_in_flash(self) -> bool:
+        """True if the turn has ended since code begins in a page of flash, or goes on in the next one, that was data so far."""
+        return any(self.processor.code_in(self.state.pc + more) for more in (0, 2))
 
     def exception(self, kind: int) -> None:
         if kind == EXIT:

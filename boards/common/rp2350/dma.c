@@ -1,13 +1,34 @@
 // DMA of the virtual Pico 2, which moves what is asked for at once, and the registers that pio.py reads. (RP2350 datasheet, 12.6.)
+#include "flash.h"
 #include "io.h"
 
 enum { READ_ADDR, WRITE_ADDR, TRANS_COUNT, CTRL }; // of a channel of DMA
-static const uint32_t RAM = 0x20000000, FLASH = 0x10000000, DMA_AT = 0x50000000, PIO_AT = 0x50200000;
+enum { STREAM = 49 }; // the request of flash's stream
+static const uint32_t RAM = 0x20000000, FLASH = 0x10000000, UNCACHED = 0x14000000, DMA_AT = 0x50000000, PIO_AT = 0x50200000;
 
 static uint32_t bus_read(io_t *io, uint32_t address, uint32_t size);
 static void bus_write(io_t *io, uint32_t address, uint32_t size, uint32_t value);
 
+static int reads_flash(const io_t *io, uint32_t k) {
+    uint32_t at = io->words[16 * k + READ_ADDR];
+    return at - FLASH < io->flash_bytes || at - UNCACHED < io->flash_bytes;
+}
+
+// True if flash has what the channel reads next; else it is asked for it.
+static int arrived(io_t *io, uint32_t k) {
+    if (reads_flash(io, k) && !io->due[k]) {
+        uint32_t at = io->words[16 * k + READ_ADDR];
+        int64_t now = io->now >> 8;
+        io->waits->accesses++;
+        io->due[k] = now + mica_flash_wait(io->waits, at, now, at < UNCACHED);
+    }
+    return !reads_flash(io, k) || io->due[k] <= io->now >> 8;
+}
+
 static int ready(const io_t *io, uint32_t asks) {
+    if (asks == STREAM) {
+        return io->waits->n != 0;
+    }
     const machine_t *m = &io->pios[asks >> 3 < PIOS ? asks >> 3 : 0].machines[asks & 3];
     return asks < 8 * PIOS ? (asks & 4 ? m->rx.n != 0 : m->tx.n < m->tx.size) : asks == 63 || io->asked >> asks & 1;
 }
@@ -26,6 +47,7 @@ static void advance(uint32_t *address, uint32_t size, uint32_t ring) {
 static void transfer(io_t *io, uint32_t k) {
     uint32_t *c = &io->words[16 * k], size = 1u << bits(c[CTRL], 2, 2), ring = bits(c[CTRL], 8, 4), of_write = c[CTRL] >> 12 & 1;
     uint32_t value = bus_read(io, c[READ_ADDR], size), mode = c[TRANS_COUNT] >> 28, chain = bits(c[CTRL], 13, 4);
+    io->due[k] = 0;
     if (c[CTRL] >> 24 & 1) {
         value = __builtin_bswap32(value) >> (32 - 8 * size);
     }
@@ -51,7 +73,8 @@ void mica_io_serve(io_t *io) {
     }
     io->serves = 1;
     for (uint32_t k = 0, most = 1 << 20; k < CHANNELS; k++) {
-        while (io->left[k] && io->words[16 * k + CTRL] & 1 && ready(io, bits(io->words[16 * k + CTRL], 17, 6)) && most-- > 0) {
+        while (io->left[k] && io->words[16 * k + CTRL] & 1 && ready(io, bits(io->words[16 * k + CTRL], 17, 6)) && arrived(io, k) &&
+               most-- > 0) {
             transfer(io, k);
             k = io->left[k] ? k : 0; // it may have started another
         }
@@ -93,7 +116,7 @@ static void dma_write(io_t *io, uint32_t o, uint32_t value) {
     uint32_t k = o >> 6, which = ORDER[o >> 4 & 3][o >> 2 & 3], asks = bits(value, 17, 6);
     if (k < CHANNELS) {
         // Neither a sum of what goes by, nor addresses that fall, nor timers, nor requests of blocks that make none.
-        io->unknown |= which == CTRL && value & 1 && (value & 0x020000a0 || !(asks < 28 || asks == 48 || asks == 63));
+        io->unknown |= which == CTRL && value & 1 && (value & 0x020000a0 || !(asks < 28 || asks == 48 || asks == STREAM || asks == 63));
         io->words[16 * k + which] = which == CTRL ? value & 0x01ffffff : value;
         if ((o & 12) == 12 && value != 0) {
             start(io, k);
@@ -114,6 +137,33 @@ static void dma_write(io_t *io, uint32_t o, uint32_t value) {
     }
 }
 
+// A word has come into the stream's FIFO.
+static void delivers(void *memory) {
+    io_t *io = memory;
+    for (uint32_t k = 0; k < CHANNELS; k++) {
+        if (io->left[k] && io->words[16 * k + CTRL] & 1 && bits(io->words[16 * k + CTRL], 17, 6) == STREAM) {
+            transfer(io, k);
+            return;
+        }
+    }
+}
+
+void mica_io_hears(io_t *io) {
+    io->waits->delivers = delivers;
+    io->waits->io = io;
+}
+
+int mica_io_flash(io_t *io) {
+    flash_t *f = io->waits;
+    int more = 0;
+    mica_flash_settle(f, io->now >> 8);
+    mica_io_serve(io);
+    for (uint32_t k = 0; k < CHANNELS; k++) {
+        more |= io->left[k] && io->due[k];
+    }
+    return more || (f->left && f->n < f->depth);
+}
+
 static int has(uint32_t address) {
     return address - PIO_AT < PIOS << 20 || address >> 12 == DMA_AT >> 12;
 }
@@ -132,7 +182,7 @@ void mica_io_write(io_t *io, uint32_t address, uint32_t value) {
         pio_write(io, &io->pios[(address - PIO_AT) >> 20], o, value);
     }
     io->changes++;
-    io->busy = 1; // the next step tells
+    io->busy = 3; // the next step tells
     mica_io_pins(io);
 }
 
@@ -140,8 +190,8 @@ static uint32_t bus_read(io_t *io, uint32_t address, uint32_t size) {
     uint32_t value = 0;
     if (address - RAM <= io->ram_bytes - size) {
         memcpy(&value, io->ram + (address - RAM), size);
-    } else if (address - FLASH <= io->flash_bytes - size) {
-        memcpy(&value, io->flash + (address - FLASH), size);
+    } else if (address - FLASH <= io->flash_bytes - size || address - UNCACHED <= io->flash_bytes - size) {
+        memcpy(&value, io->flash + (address & (UNCACHED - FLASH - 1)), size);
     } else {
         value = has(address) ? mica_io_read(io, address) >> 8 * (address & 3) : io->read(address, size);
     }

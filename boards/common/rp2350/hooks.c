@@ -6,10 +6,11 @@
 #include <string.h>
 
 #include "cycles.h"
+#include "flash.h"
 
 enum { PRIMASK, BASEPRI, FAULTMASK, PROGRAM_COUNTER, REGISTERS };
 enum { GOES_ON, SLEEPS_FOR_EVENT, INVALID, EXCEPTION }; // why a turn has ended; GOES_ON: its time is over
-enum { WFE = 0xbf20, SEV = 0xbf40, ENDS_NOWHERE = 0xfffffffe };
+enum { WFE = 0xbf20, SEV = 0xbf40, ENDS_NOWHERE = 0xfffffffe, PAGE = 12, LITERALS = 6, WRITE_PROTECTED = 12 };
 
 typedef struct {
     void (*stop)(void *uc);
@@ -25,6 +26,8 @@ typedef struct {
     uint32_t sum;
     uint16_t size, instructions, cycles;
     uint8_t taken, events;
+    uint32_t seen;              // flash_t.changes when all of its lines were in the cache
+    uint16_t literals, literal[LITERALS]; // offsets of words that it loads from among code
 } block_t;
 
 typedef struct {
@@ -47,7 +50,17 @@ typedef struct core {
     block_t *last; // that block; NULL in the boot ROM
     uint32_t error;
     uint32_t address; // that an access found nothing at
+    flash_t *flash;       // NULL: it never waits
+    const uint8_t *pages; // which of flash are memory for Unicorn; all others are registers
+    int64_t ahead, waits; // of its cycles: flash's time; those in which it has waited, of all
+    uint32_t wrote;       // it has written to flash
 } core_t;
+
+static void wait_for(core_t *c, uint32_t address, int cached) {
+    int64_t n = mica_flash_wait(c->flash, address, c->cycles + c->ahead, cached);
+    c->cycles += n;
+    c->waits += n;
+}
 
 static int masks_changed(core_t *c) {
     for (int k = PRIMASK; k <= FAULTMASK; k++) {
@@ -68,7 +81,20 @@ static uint32_t sum_of(const uint8_t *code, uint32_t size) {
     return sum;
 }
 
-static void decode(const uint8_t *code, uint32_t size, block_t *b) {
+// Where a load from among code finds its word, from the instruction's place in the pipe; 0: it is none, and one in front of it is not seen.
+static uint32_t literal_of(const uint8_t *code, uint32_t size) {
+    if (code[1] >> 3 == 9) { // LDR
+        return 4u * code[0];
+    }
+    if (size < 4 || !(code[0] & 0x80)) {
+        return 0;
+    }
+    uint32_t second = code[2] | (uint32_t)code[3] << 8;
+    int one = code[1] == 0xf8 && (code[0] & 0x7f) == 0x5f, of_floats = code[1] == 0xed && (code[0] & 0x3f) == 0x1f; // LDR.W, VLDR
+    return one ? second & 0xfff : of_floats ? 4 * (second & 0xff) : 0;
+}
+
+static void decode(const uint8_t *code, uint32_t address, uint32_t size, block_t *b) {
     instruction_t kept[2];
     count_t count = { 0, 0, 0, NULL };
     b->events = 0;
@@ -83,10 +109,40 @@ static void decode(const uint8_t *code, uint32_t size, block_t *b) {
         b->events |= first == SEV;
         at += i->bytes;
     }
+    b->literals = 0;
+    for (uint32_t at = 0; at + 2 <= size && b->literals < LITERALS; at += code[at + 1] >> 3 >= 0x1d ? 4 : 2) {
+        uint32_t offset = literal_of(code + at, size - at);
+        if (offset) {
+            b->literal[b->literals++] = (uint16_t)(((address + at + 4) & ~3u) - address + offset);
+        }
+    }
+    b->seen = 0;
     b->taken = count.last ? count.last->taken : 0;
     b->size = (uint16_t)size;
     b->instructions = (uint16_t)count.instructions;
     b->cycles = (uint16_t)count.cycles;
+}
+
+// The lines of a block in flash. They are there if nothing has changed since it ran last.
+static void look_up(core_t *c, block_t *b, uint32_t at) {
+    flash_t *f = c->flash;
+    f->accesses += (b->size + 3u) / 4;
+    if (b->seen == f->changes && !f->off) {
+        return;
+    }
+    uint32_t line = 1u << f->shift;
+    for (uint32_t a = at & ~(line - 1); a < at + b->size; a += line) {
+        if (mica_flash_looks(f, a)) {
+            wait_for(c, a, 1);
+        }
+    }
+    for (int k = 0; k < b->literals; k++) {
+        uint32_t a = at + b->literal[k];
+        if (a < f->size && c->pages[a >> PAGE] && mica_flash_looks(f, a)) {
+            wait_for(c, a, 1);
+        }
+    }
+    b->seen = f->changes;
 }
 
 void mica_block(void *uc, uint64_t address, uint32_t size, core_t *c) {
@@ -108,8 +164,11 @@ void mica_block(void *uc, uint64_t address, uint32_t size, core_t *c) {
         block_t *b = m->blocks + (at >> 1);
         uint32_t sum = m->changes ? sum_of(m->bytes + at, size) : b->sum;
         if (b->size != size || b->sum != sum) {
-            decode(m->bytes + at, size, b);
+            decode(m->bytes + at, (uint32_t)address, size, b);
             b->sum = sum;
+        }
+        if (c->flash != NULL && !m->changes) {
+            look_up(c, b, at);
         }
         c->instructions += b->instructions;
         c->cycles += b->cycles;
@@ -193,14 +252,45 @@ void mica_write(void *uc, uint64_t offset, unsigned size, uint64_t value, regist
     r->write(r->base + offset, size, value);
 }
 
+// A part of flash that holds data.
+typedef struct {
+    core_t *core;
+    uint32_t address, cached;
+} data_t;
+
+uint64_t mica_flash_read(void *uc, uint64_t offset, unsigned size, data_t *p) {
+    (void)uc;
+    uint32_t at = (p->address + (uint32_t)offset) & 0xffffff;
+    uint64_t value = 0;
+    flash_t *f = p->core->flash;
+    memcpy(&value, f->bytes + at, size);
+    f->accesses++;
+    if (!p->cached || mica_flash_looks(f, at)) {
+        wait_for(p->core, at, p->cached);
+    }
+    return value;
+}
+
+void mica_flash_write(void *uc, uint64_t offset, unsigned size, uint64_t value, data_t *p) {
+    (void)size, (void)value;
+    p->core->address = p->address + (uint32_t)offset;
+    p->core->wrote = 1;
+    p->core->unicorn->stop(uc);
+}
+
 // --- turns
 
 // Runs one core until its cycle `limit`, or until something happens; `why` tells what.
 static void run(core_t *c, int64_t limit) {
     c->limit = limit;
     c->why = GOES_ON;
+    c->error = 0;
+    if (c->cycles >= limit) { // stopped before its first block, Unicorn would tell of the last exception again
+        return;
+    }
     c->error = (uint32_t)c->unicorn->start(c->uc, c->pc | 1, ENDS_NOWHERE, 0, 0);
     c->unicorn->read_register(c->uc, c->unicorn->numbers[PROGRAM_COUNTER], &c->pc);
+    c->error = c->wrote ? WRITE_PROTECTED : c->error;
 }
 
 // Before its time was over: also by WFI, by a mask that has changed, or since a register has shortened its turn.
@@ -211,6 +301,7 @@ static int ended(const core_t *c, int64_t limit) {
 // Both in turns of `quantum` cycles, until `first` has come to `limit`, or something happens to one of them. Returns whether it did.
 static int run_both(core_t *first, core_t *second, int64_t limit, int64_t quantum) {
     int64_t lead = second->cycles - first->cycles;
+    second->ahead = first->ahead - lead;
     first->why = second->why = GOES_ON;
     first->error = second->error = 0;
     first->limit = first->cycles;
@@ -237,6 +328,8 @@ int mica_io_step(struct io *io, int64_t until, int ends); // pio.c
 // theirs ends the turn; their time is `from` before the first core's first cycle.
 void mica_run(core_t *first, core_t *second, int64_t limit, int64_t quantum, struct io *io, int64_t from, int64_t slice) {
     int ends = 0;
+    first->why = GOES_ON; // also where waits have used up its time
+    first->error = 0;
     while (!ends && first->cycles < limit) {
         int64_t end = slice && first->cycles + slice < limit ? first->cycles + slice : limit;
         if (second == NULL) {

@@ -39,6 +39,7 @@ typedef struct {
 typedef struct {
     uint8_t *ram;
     const uint8_t *flash;
+    struct flash *waits; // flash.h
     uint32_t (*read)(uint32_t address, uint32_t size);
     void (*write)(uint32_t address, uint32_t size, uint32_t value);
     uint64_t asked; // requests of other blocks, a bit each
@@ -48,7 +49,7 @@ typedef struct {
     uint32_t outside, sio_out, sio_drives; // levels from outside, and by SIO
     uint32_t functions[PIOS];              // pins that are each block's
     uint32_t lines;                        // interrupts, a bit each
-    uint32_t busy;                         // a machine has something to do
+    uint32_t busy;                         // 1: a machine has something to do; 2: flash
     uint32_t changes;                      // of FIFOs, flags and pins
     uint32_t unknown;                      // what was read or written last is not modelled
     uint32_t pads;
@@ -56,6 +57,7 @@ typedef struct {
     // Of this file alone, from here on:
     uint32_t words[WORDS], raw, serves; // of DMA
     uint32_t left[CHANNELS];    // transfers; 0: the channel is at rest
+    int64_t due[CHANNELS];      // when flash has what a channel reads there; 0: it was not asked yet
     pio_t pios[PIOS];
 } io_t;
 
@@ -71,6 +73,7 @@ void mica_io_pins(io_t *io);
 
 // dma.c
 void mica_io_serve(io_t *io);
+int mica_io_flash(io_t *io); // what flash has brought by now; whether more is to come
 
 // sound.c: the level of the data pin after an edge of the clock; its index is source_t.kind.
 extern int (*const EDGES[])(const io_t *io, source_t *s, int rises);

@@ -11,8 +11,9 @@ import unicorn
 from unicorn import arm_const
 from unicorn.unicorn_py3 import unicorn as binding
 
+PAGE, CHUNK = 4096, 65536  # Unicorn knows about a thousand places: flash is cut into pages only where code is
 GOES_ON, SLEEPS_FOR_EVENT, INVALID, EXCEPTION = range(4)  # why a turn has ended; hooks.c has them too
-BLOCK = np.dtype([("instructions", "<u8"), ("cycles", "<u8"), ("sum", "<u4"), ("size", "<u2"), ("each", "V10")])
+BLOCK = np.dtype([("instructions", "<u8"), ("cycles", "<u8"), ("sum", "<u4"), ("size", "<u2"), ("each", "V26")])
 PRIMASK, BASEPRI, FAULTMASK = (arm_const.UC_ARM_REG_PRIMASK, arm_const.UC_ARM_REG_BASEPRI, arm_const.UC_ARM_REG_FAULTMASK)
 
 Read = Callable[[int, int], int]  # address, bytes
@@ -50,6 +51,8 @@ class State(ctypes.Structure):
     next: int
     error: int
     address: int
+    ahead: int
+    waits: int
     _fields_ = (
         ("uc", ctypes.c_void_p),
         ("unicorn", ctypes.c_void_p),
@@ -69,7 +72,16 @@ class State(ctypes.Structure):
         ("last", ctypes.c_void_p),
         ("error", ctypes.c_uint32),
         ("address", ctypes.c_uint32),
+        ("flash", ctypes.c_void_p),
+        ("pages", ctypes.c_void_p),
+        ("ahead", ctypes.c_int64),
+        ("waits", ctypes.c_int64),
+        ("wrote", ctypes.c_uint32),
     )
+
+
+class _Data(ctypes.Structure):
+    _fields_ = (("core", ctypes.c_void_p), ("address", ctypes.c_uint32), ("cached", ctypes.c_uint32))
 
 
 class _Registers(ctypes.Structure):
@@ -115,6 +127,7 @@ class Native:
     def __init__(self, library: str, memories: list[Memory]) -> None:
         self.hooks = ctypes.CDLL(library)
         self.memories = memories
+        self.flash: int | None = None  # the address of flash.c's memory; None: flash never waits
         lib = binding.uclib
         self._unicorn = _Unicorn(*(self.address(f) for f in (lib.uc_emu_stop, lib.uc_emu_start, lib.uc_reg_read)))
         self._unicorn.numbers[:] = [PRIMASK, BASEPRI, FAULTMASK, arm_const.UC_ARM_REG_PC]
@@ -142,6 +155,9 @@ class Processor:
         self.state.number = number
         self._kept: list[object] = []
         for m in native.memories:
+            if native.flash is not None and not m.changes:
+                self._map_flash(m)
+                continue
             rights = unicorn.UC_PROT_ALL if m.changes else unicorn.UC_PROT_READ | unicorn.UC_PROT_EXEC
             for base in m.bases:
                 uc.mem_map_ptr(base, m.size, rights, ctypes.c_void_p(m.address))
@@ -156,6 +172,45 @@ class Processor:
             here = (ctypes.byref(self.state), ctypes.c_uint64(1), ctypes.c_uint64(0))
             if binding.uclib.uc_hook_add(uc._uch, ctypes.byref(handle), ctypes.c_int(kind), function, *here):
                 raise RuntimeError(f"Unicorn refuses {hook}")
+
+    def _map_flash(self, m: Memory) -> None:
+        """All of it is registers, which see each load; a page that code runs from becomes memory, whose blocks are looked up as they begin."""
+        self.state.flash = self.native.flash
+        self.flash = m
+        self.code_pages = (ctypes.c_uint8 * (m.size // PAGE))()
+        self.state.pages = ctypes.addressof(self.code_pages)
+        for at in range(m.bases[0], m.bases[0] + m.size, CHUNK):
+            self._map_data(at, CHUNK, True)
+        for base in m.bases[1:]:
+            self._map_data(base, m.size, False)
+
+    def _map_data(self, base: int, size: int, cached: bool) -> None:
+        data = _Data(ctypes.addressof(self.state), base, cached)
+        self._kept.append(data)
+        self._map(base, size, "mica_flash_read", "mica_flash_write", ctypes.byref(data))
+
+    def code_in(self, address: int) -> bool:
+        """Make a page of flash memory, that code is to run from; False: it is none, or is memory already."""
+        if self.native.flash is None or not 0 <= (at := address - self.flash.bases[0]) < self.flash.size or self.code_pages[at // PAGE]:
+            return False
+        page, chunk = address & -PAGE, address & -CHUNK
+        if any(self.code_pages[at // CHUNK * (CHUNK // PAGE) :][: CHUNK // PAGE]):
+            self.uc.mem_unmap(page, PAGE)
+        else:
+            self.uc.mem_unmap(chunk, CHUNK)
+            for other in range(chunk, chunk + CHUNK, PAGE):
+                if other != page:
+                    self._map_data(other, PAGE, True)
+        self.code_pages[at // PAGE] = 1
+        rights = unicorn.UC_PROT_READ | unicorn.UC_PROT_EXEC
+        self.uc.mem_map_ptr(page, PAGE, rights, ctypes.c_void_p(self.flash.address + at // PAGE * PAGE))
+        return True
+
+    def _map(self, base: int, size: int, read: str, write: str, mine: object) -> None:
+        functions = [ctypes.c_void_p(self.native.address(getattr(self.native.hooks, name))) for name in (read, write)]
+        where = (ctypes.c_uint64(base), ctypes.c_size_t(size))
+        if binding.uclib.uc_mmio_map(self.uc._uch, *where, functions[0], mine, functions[1], mine):
+            raise RuntimeError(f"Unicorn refuses registers at {base:#x}")
 
     def map_registers(
         self,
@@ -173,12 +228,7 @@ class Processor:
         state = ctypes.addressof(self.state)
         r = _Registers(state, base, _READ(read), _WRITE(write), at, *told, has_number)
         self._kept += [r, memory]
-        hooks = self.native.hooks
-        functions = [ctypes.c_void_p(self.native.address(f)) for f in (hooks.mica_read, hooks.mica_write)]
-        where = (ctypes.c_uint64(base), ctypes.c_size_t(size))
-        mine = ctypes.byref(r)
-        if binding.uclib.uc_mmio_map(self.uc._uch, *where, functions[0], mine, functions[1], mine):
-            raise RuntimeError(f"Unicorn refuses registers at {base:#x}")
+        self._map(base, size, "mica_read", "mica_write", ctypes.byref(r))
 
     def run(self, limit: int, second: "Processor | None" = None, quantum: int = 0, io: tuple[int, int, int] = (0, 0, 0)) -> None:
         """Run this one, or both in turns of `quantum` cycles. io: of pio.c, its memory, its time at cycle 0, cycles between two looks."""

@@ -234,9 +234,11 @@ uint32_t pio_raw(const pio_t *p) {
     return raw;
 }
 
+enum { LOOKS = 64 * 256 }; // at flash, while an interrupt may come of it
+
 // Steps machines until a time; with `ends`, only until an interrupt comes or goes. Returns whether one did.
 int mica_io_step(io_t *io, int64_t until, int ends) {
-    uint32_t lines = io->lines;
+    uint32_t lines = io->lines, flash = io->busy & 2;
     for (;;) {
         machine_t *next = NULL;
         pio_t *block = NULL;
@@ -257,8 +259,14 @@ int mica_io_step(io_t *io, int64_t until, int ends) {
             }
         }
         if (next == NULL) {
-            io->now = until > io->now ? until : io->now;
-            break;
+            int64_t soon = io->now + (ends ? LOOKS : INT64_MAX / 2);
+            io->now = until <= io->now ? io->now : until < soon ? until : soon;
+            io->busy |= flash && mica_io_flash(io) ? 2 : 0;
+            if (io->now >= until || io->lines != lines || !io->busy) {
+                io->now = io->lines != lines || until <= io->now ? io->now : until;
+                break;
+            }
+            continue;
         }
         uint32_t changes = io->changes;
         io->now = next->due;

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 UNIT = 256  # of our time in a cycle
 SLICE = 2000  # cycles between two looks at machines that are at work
+FLASH_SLICE = 500  # the same, while DMA waits for flash
 AHEAD = 10_000_000  # nanoseconds that they may be ahead while both cores sleep
 DMA, PIO0 = 0x50000000, 0x50200000
 SPI, I2C, SIO, PIO = 1, 3, 5, 6  # functions of a pin; PIO1 and PIO2 follow
@@ -31,7 +32,7 @@ class _Source(ctypes.Structure):
 
 class _Io(ctypes.Structure):
     _fields_ = (
-        *(("ram", ctypes.c_void_p), ("flash", ctypes.c_void_p), ("read", _READ), ("write", _WRITE)),
+        *(("ram", ctypes.c_void_p), ("flash", ctypes.c_void_p), ("waits", ctypes.c_void_p), ("read", _READ), ("write", _WRITE)),
         *(("asked", ctypes.c_uint64), ("second", ctypes.c_double), ("now", ctypes.c_int64)),
         *((name, _WORD) for name in ("ram_bytes", "flash_bytes", "outside", "sio_out", "sio_drives")),
         ("functions", _WORD * 3),
@@ -76,9 +77,11 @@ class Io:
         self.native = n = _Io.from_buffer(self._memory)
         flash, ram = chip.memories
         n.flash, n.flash_bytes, n.ram, n.ram_bytes = flash.address, flash.size, ram.address, ram.size
+        n.waits = chip.flash_unit.address
         n.read = _READ(chip.guarded_read(lambda a, size: chip.read(0, a, size)))
         n.write = _WRITE(chip.guarded_write(lambda a, size, value: chip.write(0, a, size, value)))
         self.call("begin")
+        self.call("hears")
         self.lines = 0
         self.say: Callable[[str, int], None] = lambda news, got: None
         self.watchers: list[Callable[[], None]] = []  # called when pins may have changed that a program drives by hand
@@ -97,7 +100,7 @@ class Io:
 
     def at_work(self) -> tuple[int, int, int]:
         """Return the argument of Processor.run() that has machines step while one is at work."""
-        return self._at, int(self.clock.skipped * UNIT), SLICE if self.native.busy else 0
+        return self._at, int(self.clock.skipped * UNIT), (0, SLICE, FLASH_SLICE, FLASH_SLICE)[self.native.busy]
 
     def now(self, ahead: float = 0.0) -> int:
         return int((self.clock.state.cycles + self.clock.skipped + ahead / self.clock.nanos_per_cycle) * UNIT)

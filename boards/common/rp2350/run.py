@@ -78,7 +78,7 @@ class Runner:
             self.flash = mmap.mmap(file.fileno(), 0)
         self.port = Port(port)
         sensors = Sensors(json.loads(wired), lambda text: say(f"sensor {text}"))
-        self.chip = Chip(library, self.flash, self.port.write, sensors)
+        self.chip = Chip(library, self.flash, self.port.write, sensors, memory == "ideal")
         self.questions = b""
         self.debt = 0.0  # nanoseconds of sleep that were skipped so far
         self.busy = 0.0  # seconds spent executing
