@@ -18,6 +18,7 @@ from array import array  # here: in a function it would look for a file of that 
 
 import _mica
 
+from mica.files import read_file
 from mica.layer import Layer, shapes
 
 _LIST_OR_TUPLE = (list, tuple)  # written where it is used it would be made at each call
@@ -32,53 +33,6 @@ def register(op: str, f: Function | None) -> None:
     if not isinstance(op, str) or not (f is None or callable(f)):
         raise TypeError("register: the name of an operator and a function are expected")
     functions[op] = f
-
-
-def _open(path):
-    try:
-        return open(path, "rb")
-    except OSError:
-        if "/" in path:
-            raise
-    try:
-        return open("/rom/" + path, "rb")
-    except OSError as e:
-        raise OSError(e.errno, path + ": neither here nor in /rom") from None
-
-
-def _read(path):
-    """Return the bytes of a file: in a ROMFS the flash itself, elsewhere a block that is never moved nor copied."""
-    try:
-        return _bytes_of(path)
-    except OSError as e:
-        if len(e.args) > 1:
-            raise
-        raise OSError(e.errno, path) from None
-
-
-def _bytes_of(path):
-    with _open(path) as f:
-        try:
-            return memoryview(f)
-        except TypeError:
-            pass
-        f.read(1)  # of a folder, which some ports open, this raises
-        size = f.seek(0, 2)
-        f.seek(0)
-        if size == 0:
-            return b""
-        # Reading without a size would grow a buffer step by step, and need half as much RAM again.
-        try:
-            block = _mica.Arena(size)
-        except MemoryError:
-            raise MemoryError(f"{path}: a copy of the file takes {size} bytes") from None
-        rest = memoryview(block)
-        while rest:
-            n = f.readinto(rest)
-            if not n:
-                raise OSError(5, path + ": ends too early")
-            rest = rest[n:]
-        return block
 
 
 def _place(name, names):
@@ -114,6 +68,9 @@ class Model:
     its `runs_in` says "Python". With `strict` such a model raises ValueError instead. `python` names kernels that are to
     run so although the firmware has them; True is all.
 
+    `weights`: copy so many bytes of weights from flash into RAM, where reading them takes no time; "auto" takes three quarters of the
+    free heap at most (weights.py).
+
     With a `key`, bytes of the file given to `mica pack --key`, a model that is not signed with it raises ValueError.
     """
 
@@ -134,11 +91,12 @@ class Model:
         strict: bool = False,
         python: bool | Sequence[str] = (),
         key: bytes | None = None,
+        weights: int | str | None = None,
     ) -> None:
         gc.collect()  # what is allocated now stays: let it lie low, and leave the rest in one piece
         data = None
         try:
-            data = _read(source) if isinstance(source, str) else source
+            data = read_file(source) if isinstance(source, str) else source
             if key is not None:
                 from mica.signature import check
 
@@ -150,6 +108,10 @@ class Model:
             from mica.memory import explained
 
             raise explained(e, len(data) if isinstance(data, _mica.Arena) else 0) from None
+        if weights is not None:
+            from mica.weights import hold
+
+            hold(self._m, weights)
         if functions or python or self._m.missing_kernels:
             from mica import operators
 
@@ -179,7 +141,7 @@ class Model:
     output_zero_point: tuple[int, ...] = property(lambda self: self._io(self._m.outputs, "zero_point"))
     layers: list[Layer] = property(lambda self: [Layer(self._m, i) for i in range(self._m.info.n_steps)])
     len: int = property(lambda self: self._m.info.file_bytes)  # bytes of the file
-    # Bytes of RAM: activations, scratch, state, the engine's tables, and the file unless it is read in flash.
+    # Bytes of RAM: activations, scratch, state, the engine's tables, copies of weights, and the file unless it is read in flash.
     ram: int = property(lambda self: self._m.ram)
     copied: bool = property(lambda self: self._m.copied)
     arena: _mica.Arena = property(lambda self: self._m.arena)

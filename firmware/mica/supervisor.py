@@ -68,12 +68,10 @@ def _check(m, feed):
 class _Source:
     """The source of a model, which can be loaded any number of times."""
 
-    def __init__(self, given, arena, key):
+    def __init__(self, given, arena, key, weights):
         if key is not None and isinstance(given, Model):
             raise ValueError("Supervisor: a key is for paths and buffers; give a Model its key when it is made")
-        self.given = given
-        self.key = key
-        self.arena = arena
+        self.given, self.arena, self.key, self.weights = given, arena, key, weights
         self.model = given if isinstance(given, Model) else None
 
     def load(self, setup):
@@ -87,7 +85,7 @@ class _Source:
                 arena = self.model.arena  # a block of the heap: another such block may not be found
             self.free()
         gc.collect()
-        self.model = Model(self.given, arena, key=self.key)
+        self.model = Model(self.given, arena, key=self.key, weights=self.weights)
         if setup:
             setup(self.model)
         return self.model
@@ -105,7 +103,7 @@ class Supervisor:
 
     spare: takes the model's place; its inputs and outputs must have the model's shapes, else ValueError. Given as a Model
     it is in memory all the time, else only when it is needed. timeout_ms: 0 for none. setup(model) is called with each Model that was
-    loaded, for hooks. on_event(kind, detail) is told of every event. arena and key: as for Model; a key for paths and buffers.
+    loaded, for hooks. on_event(kind, detail) is told of every event. arena, key and weights: as for Model; the last two for paths and buffers.
 
     model: the Model in use. on_spare: whether that is the spare. counts: of each kind of event. events: the last 16, as (ticks_ms, kind, detail).
     """
@@ -124,7 +122,7 @@ class Supervisor:
     ) -> None:
         if retries < 0 or timeout_ms < 0 or check_every < 1:
             raise ValueError("Supervisor: retries and timeout_ms from 0, check_every from 1")
-        arena, key = load.pop("arena", None), load.pop("key", None)
+        given = [load.pop(name, None) for name in ("arena", "key", "weights")]
         for name in load:
             raise TypeError(f"Supervisor: there is no argument {name!r}")
         self.counts: dict[str, int] = dict.fromkeys(KINDS, 0)
@@ -134,11 +132,11 @@ class Supervisor:
         self._retries, self._timeout, self._feed = retries, timeout_ms, feed
         self._on_event, self._setup = on_event, setup
         self._every = self._left = check_every
-        self._sources = [_Source(model, arena, key)]
+        self._sources = [_Source(model, *given)]
         self._active, self._facts = 0, None
         if spare is not None:
             # Before the model, and not beside it: that can need more memory than there is.
-            self._sources.append(_Source(spare, arena, key))
+            self._sources.append(_Source(spare, *given))
             self._learn(self._sources[1].load(None)._m)
             self._sources[1].free()
         try:

@@ -222,7 +222,10 @@ class Model:
         once. Raises ValueError at the end of a file that has changed. Allocates nothing.
         """
     def rearm(self) -> None:
-        """Write the guard words round the arena again, as load() does."""
+        """Write the guard words round the arena again, as load() does, and make the copies of hold() again."""
+    def hold(self, i: int, /) -> int:
+        """Let step i read a copy of its constants in RAM until deinit(). Returns the copy's bytes, 0 where there is nothing to
+        copy. Raises MemoryError, and then nothing has changed."""
     def reset_state(self) -> None:
         """Set the state tensors back to their zero points, as after load."""
     def put_state(self, kept: Buffer | None, /) -> None:

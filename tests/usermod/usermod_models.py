@@ -10,7 +10,7 @@ from mica.format import schema
 from mica.format.codec import DTYPE_NUMPY, ModelFile, StepRecord, TensorRecord, encode, step_flags
 from mica.format.order import Call, Strip
 from mica.format.tokens import Tokens, listed
-from mica.format.weights import CODES4
+from mica.format.weights import CODES4, OFFSET_ROWS
 from mica.run.golden import with_golden
 from mica.reference.executor import ReferenceModel
 from mica.kernels import KERNEL_BY_NAME
@@ -119,6 +119,20 @@ def coded() -> ModelFile:
     step.blobs["weights"] = (step.blobs["weights"] // 16).astype(np.int8)
     step.layout = CODES4.code
     return model
+
+
+def deep() -> ModelFile:
+    """Three dense layers of 128 outputs, 52 kB: in flash each weight is waited for."""
+    rng = np.random.default_rng(11)
+    tensors = [TensorRecord(f"t{i}", "int8", (1, 128), 0.05, -3, offset=128 * (i % 2)) for i in range(4)]
+    steps = [
+        _step(f"/dense{i}", "fully_connected_s8", (i,), (i + 1,), macs=128 * 128, params=ACT,
+              blobs=_channels(rng, (128, 128)), layout=OFFSET_ROWS.code)
+        for i in range(3)
+    ]  # fmt: skip
+    for step in steps:
+        step.flags = step_flags(step)
+    return ModelFile(tensors=tensors, steps=steps, inputs=[0], outputs=[3], arena_bytes=256)
 
 
 def signal() -> ModelFile:
@@ -508,6 +522,7 @@ MODELS = {
     "remembering": remembering,
     "small": small,
     "dense": dense,
+    "deep": deep,
     "signal": signal,
     "two": two,
     "many": many,

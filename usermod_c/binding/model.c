@@ -231,6 +231,8 @@ static mp_obj_t model_deinit(mp_obj_t self_in) {
     self->file_data = NULL;
     self->file_bytes = 0;
     self->state = NULL;
+    self->held = NULL;
+    self->held_bytes = 0;
     self->instead = NULL;
     self->floats = NULL;
     self->source = MP_OBJ_NULL;
@@ -291,10 +293,10 @@ static mp_obj_t model_info(const mp_mica_model_t *self) {
     return mp_obj_new_attrtuple(fields, MP_ARRAY_SIZE(fields), items);
 }
 
-// Activations, scratch, state, tables, and the file unless it stays in flash.
+// Activations, scratch, state, tables, copies of constants, and the file unless it stays in flash.
 static mp_obj_t model_ram(const mp_mica_model_t *self) {
     const mica_info_t *info = mica_model_info(self->engine);
-    uint64_t bytes = (uint64_t)info->arena_bytes + mp_mica_scratch_of(info) + info->state_bytes + info->model_bytes;
+    uint64_t bytes = (uint64_t)info->arena_bytes + mp_mica_scratch_of(info) + info->state_bytes + info->model_bytes + self->held_bytes;
     if (mp_mica_on_heap(self->file_data)) {
         bytes += info->file_bytes;
     }
@@ -352,6 +354,10 @@ static void model_attr(mp_obj_t self_in, qstr attr, mp_obj_t *dest) {
                 : mp_mica_new_view(self->state, self->state, mica_model_info(self->engine)->state_bytes, 'B', true);
             break;
         }
+        case MP_QSTR_held: // bytes of constants that were copied; None where the whole file is in the heap
+            dest[0] = mp_mica_on_heap(mp_mica_model_of(self_in)->file_data) && mp_mica_model_of(self_in)->held == NULL ? mp_const_none
+                : mp_obj_new_int_from_uint(mp_mica_model_of(self_in)->held_bytes);
+            break;
         case MP_QSTR_ram:
             dest[0] = model_ram(mp_mica_model_of(self_in));
             break;
@@ -421,6 +427,7 @@ static const mp_rom_map_elem_t model_locals_table[] = {
     { MP_ROM_QSTR(MP_QSTR_golden_crcs), MP_ROM_PTR(&mp_mica_model_golden_crcs_obj) },
     { MP_ROM_QSTR(MP_QSTR_check), MP_ROM_PTR(&mp_mica_model_check_obj) },
     { MP_ROM_QSTR(MP_QSTR_rearm), MP_ROM_PTR(&mp_mica_model_rearm_obj) },
+    { MP_ROM_QSTR(MP_QSTR_hold), MP_ROM_PTR(&mp_mica_model_hold_obj) },
     { MP_ROM_QSTR(MP_QSTR_reset_state), MP_ROM_PTR(&mp_mica_model_reset_state_obj) },
     { MP_ROM_QSTR(MP_QSTR_put_state), MP_ROM_PTR(&mp_mica_model_put_state_obj) },
     { MP_ROM_QSTR(MP_QSTR_deinit), MP_ROM_PTR(&mp_mica_model_deinit_obj) },

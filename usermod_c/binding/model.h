@@ -21,6 +21,8 @@ typedef struct {
     mp_obj_t steps;
     mp_obj_t source;      // of the fed input: a buffer or a function; null where none has been given
     mp_mica_floats_t *floats; // of the output that read() looked at last; null where it had few values
+    uint8_t **held;       // for each step the copy of its constants in RAM behind its size, or null; null where no step has one
+    size_t held_bytes;    // of all copies
     mp_obj_t *instead;    // for each step what replace() put in its place; null where nothing is, nor any kernel lacks
     uint32_t id; // of this load; marks the arena
     uint32_t check_at, check_crc; // how far check() has come, and the checksum up to there
@@ -90,6 +92,7 @@ MP_DECLARE_CONST_FUN_OBJ_2(mp_mica_model_golden_obj);
 MP_DECLARE_CONST_FUN_OBJ_2(mp_mica_model_golden_crcs_obj);
 MP_DECLARE_CONST_FUN_OBJ_VAR_BETWEEN(mp_mica_model_check_obj);
 MP_DECLARE_CONST_FUN_OBJ_1(mp_mica_model_rearm_obj);
+MP_DECLARE_CONST_FUN_OBJ_2(mp_mica_model_hold_obj);
 MP_DECLARE_CONST_FUN_OBJ_1(mp_mica_model_reset_state_obj);
 MP_DECLARE_CONST_FUN_OBJ_2(mp_mica_model_put_state_obj);
 

@@ -218,9 +218,66 @@ static mp_obj_t model_check(size_t n_args, const mp_obj_t *args) {
 }
 MP_DEFINE_CONST_FUN_OBJ_VAR_BETWEEN(mp_mica_model_check_obj, 1, 2, model_check);
 
-// rearm(): the guard words round the arena are written again, as at load.
+// ---- Constants in RAM
+
+// Copies the constants of step i to `to`, if that is not null, with their places; returns the bytes that they take there. 0: none.
+static size_t copy_constants(const mp_mica_model_t *self, uint32_t i, uint8_t *to, const void *places[MICA_MAX_BLOBS]) {
+    size_t total = 0;
+    for (uint32_t k = 0; k < MICA_MAX_BLOBS; k++) {
+        uint32_t bytes;
+        const void *data = mica_step_constant(self->engine, i, k, &bytes);
+        if (data == NULL) {
+            return 0;
+        }
+        if (to != NULL) {
+            places[k] = to + total;
+            memcpy(to + total, data, bytes);
+        }
+        total += (bytes + MICA_ALIGN - 1u) & ~(size_t)(MICA_ALIGN - 1u);
+    }
+    return total;
+}
+
+// hold(i): step i reads a copy of its constants in RAM from now on. Returns the bytes of the copy, 0 where there is nothing to copy.
+// Raises MemoryError, and then nothing has changed.
+static mp_obj_t model_hold(mp_obj_t self_in, mp_obj_t index) {
+    mp_mica_model_t *self = mp_mica_model_of(self_in);
+    const uint32_t n = mica_model_info(self->engine)->n_steps, i = mp_mica_index_of(index, n, "step");
+    const size_t total = copy_constants(self, i, NULL, NULL);
+    if (total == 0 || !mica_step_has_kernel(self->engine, i) || (self->held != NULL && self->held[i] != NULL)) {
+        return MP_OBJ_NEW_SMALL_INT(0);
+    }
+    if (self->held == NULL) {
+        self->held = m_new0(uint8_t *, n);
+    }
+    uint8_t *block = m_malloc(MICA_ALIGN + total); // aligned, as every block of the heap is
+    const void *places[MICA_MAX_BLOBS];
+    mica_error_t err;
+    if (self->engine == NULL || copy_constants(self, i, NULL, NULL) != total) {
+        return MP_OBJ_NEW_SMALL_INT(0); // while memory was sought, the model was closed or its file changed
+    }
+    copy_constants(self, i, block + MICA_ALIGN, places);
+    if (mica_move_constants(self->engine, i, places, &err) != MICA_OK) {
+        mp_mica_raise(&err, self->file_data, self->file_bytes);
+    }
+    *(size_t *)block = total;
+    self->held[i] = block;
+    self->held_bytes += MICA_ALIGN + total;
+    return mp_obj_new_int_from_uint(MICA_ALIGN + total);
+}
+MP_DEFINE_CONST_FUN_OBJ_2(mp_mica_model_hold_obj, model_hold);
+
+// rearm(): the guard words round the arena are written again, as at load, and the copies of constants are made again.
 static mp_obj_t model_rearm(mp_obj_t self_in) {
-    mp_mica_arena_arm(mp_mica_model_of(self_in)->arena);
+    mp_mica_model_t *self = mp_mica_model_of(self_in);
+    mp_mica_arena_arm(self->arena);
+    for (uint32_t i = 0; self->held != NULL && i < mica_model_info(self->engine)->n_steps; i++) {
+        const void *places[MICA_MAX_BLOBS];
+        uint8_t *block = self->held[i];
+        if (block != NULL && copy_constants(self, i, NULL, NULL) == *(size_t *)block) { // else the file has changed
+            copy_constants(self, i, block + MICA_ALIGN, places);
+        }
+    }
     return mp_const_none;
 }
 MP_DEFINE_CONST_FUN_OBJ_1(mp_mica_model_rearm_obj, model_rearm);

@@ -187,6 +187,9 @@ void mica_step_info(const mica_model_t *m, uint32_t i, mica_step_info_t *out);
 // to MICA_BLOB_ALIGN, and *bytes, 0 where the step has none there; null where it does not lie inside DATA.
 int32_t mica_step_param(const mica_model_t *m, uint32_t i, uint32_t k);
 const void *mica_step_constant(const mica_model_t *m, uint32_t i, uint32_t k, uint32_t *bytes);
+// From now on step i reads its constants at blobs[0 .. MICA_MAX_BLOBS - 1]: copies of those in the file, each aligned to MICA_ALIGN and
+// none a null pointer; they must stay there as long as the model. Not while the step runs. On failure nothing changes.
+mica_status_t mica_move_constants(mica_model_t *m, uint32_t i, const void *const *blobs, mica_error_t *err);
 
 // Tensor id of model input or output i; MICA_NO_TENSOR beyond the last.
 uint16_t mica_input_id(const mica_model_t *m, uint32_t i);

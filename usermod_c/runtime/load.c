@@ -130,9 +130,11 @@ static mica_status_t check_inputs(mica_step_record_t *r, bool in_place) {
     return MICA_OK;
 }
 
-static mica_status_t load_step(const mica_model_t *m, uint32_t i, bool missing_kernels, mica_step_t *s, mica_error_t *err) {
+// blobs: where its constants lie; null: in the file.
+static mica_status_t load_step(const mica_model_t *m, uint32_t i, bool missing_kernels, const void *const *blobs, mica_step_t *s,
+    mica_error_t *err) {
     const uint8_t *record = mica_record(&m->file, MICA_KIND_STEPS, i);
-    mica_step_record_t rec = { .m = m, .record = record, .err = err }, *r = &rec;
+    mica_step_record_t rec = { .m = m, .record = record, .err = err, .blobs = blobs }, *r = &rec;
     err->step = (int32_t)i;
     if (check_name(&m->file, mica_u32(record + MICA_STEP_NAME), mica_at(&m->file, record) + MICA_STEP_NAME, err) != MICA_OK) {
         return err->status;
@@ -178,6 +180,15 @@ static mica_status_t load_step(const mica_model_t *m, uint32_t i, bool missing_k
         return mica_record_fail(r, MICA_ERR_RANGE, "claims FAST, which this kernel does not have", MICA_STEP_FLAGS, 1, 0);
     }
     return status;
+}
+
+mica_status_t mica_move_constants(mica_model_t *m, uint32_t i, const void *const *blobs, mica_error_t *err) {
+    mica_step_t step;
+    *err = (mica_error_t) { .step = -1, .tensor = -1 };
+    if (load_step(m, i, true, blobs, &step, err) == MICA_OK) {
+        m->steps[i] = step;
+    }
+    return err->status;
 }
 
 // ---- a kernel on buffers, without a file
@@ -411,7 +422,7 @@ static mica_status_t load(mica_model_t *m, bool missing_kernels, mica_error_t *e
     }
     uint32_t kernels[4] = { 0 }, scratch_min = 0, scratch_want = 0;
     for (uint32_t i = 0; i < m->info.n_steps; ++i) {
-        if (load_step(m, i, missing_kernels, &m->steps[i], err) != MICA_OK) {
+        if (load_step(m, i, missing_kernels, NULL, &m->steps[i], err) != MICA_OK) {
             return err->status;
         }
         const uint8_t *r = mica_record(&m->file, MICA_KIND_STEPS, i);
