@@ -2,7 +2,53 @@
 #include "shape.h"
 #ifndef MICA_WITHOUT_FULLY_CONNECTED_S8
 
+#define OWN (64) // bytes of scratch that a kernel takes beside a row of x as pairs: SCRATCH_FIXED of mica/kernels/base.py
+#define BLOCK (1024) // bytes of weights, about: nobody computes while the first block comes, and each has costs of its own
 #define OUTPUTS (4) // what counts as a row where there is one row of them: kernels compute so many at a time
+
+// Outputs [first, last) of a single row, whose weights lie at `weights`.
+static void run_outputs(const mica_fully_connected_s8_t *p, const int8_t *weights, uint32_t first, uint32_t last, void *scratch,
+    size_t scratch_bytes) {
+    mica_fully_connected_s8_t piece = *p;
+    piece.y += first;
+    piece.ch.weights = weights;
+    piece.ch.bias += first;
+    piece.ch.mult += first;
+    piece.ch.shift += first;
+    piece.out_n = (uint16_t)(last - first);
+    MICA_FULLY_CONNECTED_S8(&piece, 0, 1, scratch, scratch_bytes);
+}
+
+// A single row whose weights are brought into two blocks of scratch: into one while the other is used. False where there is no room
+// or nobody brings them.
+static bool run_fetched(const mica_fully_connected_s8_t *p, uint8_t *scratch, size_t scratch_bytes) {
+    const size_t row = mica_row_bytes(p->ch.layout, p->in_k), own = (2 * row + OWN + MICA_ALIGN - 1) & ~(size_t)(MICA_ALIGN - 1);
+    const mica_fetch_t *fetch = mica_fetch;
+    if (fetch == NULL || p->ch.layout != MICA_LAYOUT_OFFSET_ROWS || scratch_bytes < own + 2 * OUTPUTS * row) {
+        return false;
+    }
+    const uint32_t room = (uint32_t)((scratch_bytes - own) / 2 / row) & ~(OUTPUTS - 1u), n = p->out_n;
+    const uint32_t few = ((uint32_t)(BLOCK / row) + OUTPUTS) & ~(OUTPUTS - 1u), most = few < room ? few : room;
+    const int8_t *w = p->ch.weights;
+    if (most >= n || !fetch->take(w, n * row)) {  // a layer of one block would wait for it alone
+        return false;
+    }
+    uint8_t *block = scratch + own, *other = block + most * row;
+    fetch->begin(block, w, most * row);
+    for (uint32_t first = 0; first < n; first += most) {
+        const uint32_t last = n - first < most ? n : first + most, after = n - last < most ? n - last : most;
+        fetch->wait();
+        if (after > 0) {
+            fetch->begin(other, w + last * row, after * row);
+        }
+        run_outputs(p, (const int8_t *)block, first, last, scratch, own);
+        uint8_t *done = block;
+        block = other;
+        other = done;
+    }
+    fetch->give();
+    return true;
+}
 
 static uint32_t run(const mica_step_t *s, uint32_t begin, uint32_t end, void *scratch, size_t scratch_bytes) {
     const mica_fully_connected_s8_t *p = &s->p.fully_connected;
@@ -11,19 +57,12 @@ static uint32_t run(const mica_step_t *s, uint32_t begin, uint32_t end, void *sc
     if (begin < end) {
         if (p->rows > 1) {
             MICA_FULLY_CONNECTED_S8(p, begin, end, scratch, scratch_bytes);
-        } else if (end - begin == rows) {
-            MICA_FULLY_CONNECTED_S8(p, 0, 1, scratch, scratch_bytes);
-        } else {
+        } else if (end - begin < rows) {
             const uint32_t first = begin * OUTPUTS;
-            const uint32_t last = end < rows ? end * OUTPUTS : p->out_n;
-            mica_fully_connected_s8_t piece = *p;
-            piece.y += first;
-            piece.ch.weights += (size_t)first * mica_row_bytes(p->ch.layout, p->in_k);
-            piece.ch.bias += first;
-            piece.ch.mult += first;
-            piece.ch.shift += first;
-            piece.out_n = (uint16_t)(last - first);
-            MICA_FULLY_CONNECTED_S8(&piece, 0, 1, scratch, scratch_bytes);
+            const size_t at = (size_t)first * mica_row_bytes(p->ch.layout, p->in_k);
+            run_outputs(p, p->ch.weights + at, first, end < rows ? end * OUTPUTS : p->out_n, scratch, scratch_bytes);
+        } else if (!run_fetched(p, scratch, scratch_bytes)) {
+            MICA_FULLY_CONNECTED_S8(p, 0, 1, scratch, scratch_bytes);
         }
     }
     return rows;
