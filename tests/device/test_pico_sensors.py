@@ -205,7 +205,7 @@ raw = bytearray(14)
 t = ticks_us()
 sensor._get(0x3B, raw)
 print(ticks_diff(ticks_us(), t))
-sleep_ms(420)
+sleep_ms(480)
 print(sensor.read(x, 0, 60), sensor.read(x, 0, 60))
 """
     missing, rows, took, full = at_spi.exec(code).decode().splitlines()

@@ -3,7 +3,7 @@
 import fs from 'node:fs';
 import { BasePeripheral, RP2040 } from 'rp2040js';
 import { CycleClock } from './clock.mjs';
-import { Flash } from './flash.mjs';
+import { Flash } from './xip.mjs';
 import { PioClock } from './pio.mjs';
 import { Processor } from './processor.mjs';
 import { SecondCore } from './second_core.mjs';

@@ -41,7 +41,7 @@ class CodeArea {
 
 export class Processor {
   // `stop(message)` is called for what makes the chip fault. `other` is the other core's, over the same memory. `flash`: who says how long
-  // flash takes (flash.mjs); null: no time.
+  // flash takes (xip.mjs); null: no time.
   constructor(rp2040, flashBytes, stop, other = null, flash = null) {
     this.rp2040 = rp2040;
     this.flash = flash ?? { first: new Int32Array(1).fill(-1), mask: 0, shift: 0, accesses: 0, ideal: true, wait: () => 0, write: () => false };
