@@ -106,6 +106,8 @@ def header() -> str:
         listed = ", ".join(f"{{ {int(a, 16):#x}, {int(b or a, 16):#x} }}" for a, b in ranges)
         out += [f"#define MICA_CHARACTERS_{name} \\", f"    {listed}"]
     out += [_define("MICA_BASES_FIRST", 0xC0), "#define MICA_BASES \\", f'    "{words.BASES}"']
+    small = ", ".join(f"{ord(c) - 0x400:#x}" for c in words.CYRILLIC)
+    out += ["#define MICA_CYRILLIC \\", f"    {small}"]
     out.append(_define("MICA_LONGEST_WORD", words.LONGEST_WORD))
     out += [_define(f"MICA_FEATURE_{name}", n) for name, n in schema.FEATURES.items()]
     out += [_define("MICA_FEATURES", sum(schema.FEATURES.values()), "all that this version knows"), ""]

@@ -172,8 +172,9 @@ def test_texts_to_classify(method: str, flags: int, unknown: int | None) -> None
 
 @needs_engine
 def test_capitals_and_accents() -> None:
-    """Each letter up to U+0180 becomes what Python's own tables say: one piece for each of their letters."""
-    small = {c: chr(c).lower()[0] for c in range(33, 0x180) if chr(c).isalnum()}
+    """Each Latin letter up to U+0180 and each Cyrillic one becomes what Python's own tables say: a piece for each of theirs."""
+    letters = (*range(33, 0x180), *range(0x400, 0x460), *words.CYRILLIC_PAIRS)
+    small = {c: chr(c).lower()[0] for c in letters if chr(c).isalnum()}
     for flags, expected in (
         (words.LOWER, small),
         (words.LOWER | words.ACCENTS, {c: unicodedata.normalize("NFD", s)[0] for c, s in small.items()}),

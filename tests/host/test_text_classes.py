@@ -6,6 +6,7 @@ Truth: Hugging Face's `tokenizers` for the tokens and ONNX Runtime for the score
 from __future__ import annotations
 
 import json
+import unicodedata
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -259,6 +260,25 @@ def test_tokens(kind: str, tmp_path: Path) -> None:
     assert [row[:n] for row, n in found] == expected, (kind, ends)
 
 
+def test_letters_and_signs_of_other_scripts(tmp_path: Path) -> None:
+    """BERT's, for Russian and Chinese: Cyrillic capitals, letters with marks, and signs beyond the first plane, each a word."""
+    cyrillic = sorted({unicodedata.normalize("NFD", chr(c).lower())[0] for c in range(0x400, 0x4C0)})
+    ends = (0x4E00, 0x20000, 0x2A6DF, 0x2A6E0, 0x2A700, 0x2B81F, 0x2B820, 0x2B920, 0x2CEAF, 0x2FA20)
+    signs = [chr(c) for c in ends]
+    theirs = bert(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "a", *signs, *cyrillic, *(f"##{c}" for c in ("a", *cyrillic))])
+    theirs.no_padding()
+    theirs.no_truncation()
+    theirs.save(str(tmp_path / "tokenizer.json"))
+    placed = tokens_of(vocabulary.read(str(tmp_path / "tokenizer.json")))
+    texts = [f"a{sign}a" for sign in signs] + [
+        "\u041f\u0420\u0418\u0412\u0415\u0422 \u0401\u043b\u043a\u0430 \u0419\u043e\u0434"
+    ]
+    texts += [f"a{chr(c)}" for c in (*range(0x400, 0x460), *range(0x48A, 0x4C0))]
+    for text in texts:
+        row, n = tokens.row(placed, text, 99)
+        assert row[:n] == theirs.encode(text).ids, text
+
+
 def tokens_of(t: tokens.Tokens) -> tokens.Tokens:
     from mica.packing.tokens import of_texts
 
@@ -326,8 +346,8 @@ def test_one_line(made: Path, words: list[str], text: str, capsys: pytest.Captur
 
 def test_letters_of_other_scripts(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """A note says which letters keep their case."""
-    (tmp_path / "v.txt").write_text("<pad>\n<unk>\n\u0434\u0430")
+    (tmp_path / "v.txt").write_text("<pad>\n<unk>\n\u03b4\u03b1")
     with caplog.at_level("INFO", "mica"):
         t = vocabulary.read(str(tmp_path / "v.txt"))
-    assert "'\u0434': letters beyond U+017F keep their case" in caplog.text
-    assert tokens.row(replace(tokens_of(t)), "\u0414\u0430 \u0434\u0430", 3) == ([1, 2, 0], 2)
+    assert "'\u03b4': letters beyond Latin and Cyrillic keep their case" in caplog.text
+    assert tokens.row(replace(tokens_of(t)), "\u0394\u03b1 \u03b4\u03b1", 3) == ([1, 2, 0], 2)

@@ -7,6 +7,7 @@
 static const uint32_t blanks[][2] = { MICA_CHARACTERS_BLANK }, removed[][2] = { MICA_CHARACTERS_REMOVED },
     marks[][2] = { MICA_CHARACTERS_MARKS }, between[][2] = { MICA_CHARACTERS_BETWEEN };
 static const char bases[] = MICA_BASES;
+static const uint8_t cyrillic[] = { MICA_CYRILLIC };  // from U+0400 on
 enum { BLANK, LETTER, MARK, DROPPED };
 #define IS_IN(c, ranges) is_in(c, ranges, sizeof(ranges) / sizeof(*(ranges)))
 
@@ -31,8 +32,11 @@ static uint32_t kind(uint32_t c, uint32_t flags) {
     return rule != 0 && (rule == MICA_TOKEN_FLAG_MARKS ? IS_IN(c, marks) : IS_IN(c, between)) ? MARK : LETTER;
 }
 
-// The small letter of one up to U+017F.
+// The small letter of a Latin or Cyrillic one.
 static uint32_t small(uint32_t c) {
+    if (c >= 0x400) {
+        return c < 0x430 ? c + (c < 0x410 ? 80 : 32) : c >= 0x48a && c < 0x4c0 ? c | 1 : c;
+    }
     if ((c >= 'A' && c <= 'Z') || (c >= 0xc0 && c <= 0xde && c != 0xd7)) {
         return c + 32;
     }
@@ -47,10 +51,14 @@ static uint32_t small(uint32_t c) {
 
 static uint32_t folded(uint32_t c, uint32_t flags) {
     const bool ascii = (flags & (MICA_TOKEN_FLAG_MARKS | MICA_TOKEN_FLAG_BARE)) == MICA_TOKEN_FLAG_BARE;
-    if (!(flags & MICA_TOKEN_FLAG_LOWER) || c >= (ascii ? 0x80u : 0x180u)) {
+    if (!(flags & MICA_TOKEN_FLAG_LOWER) || (ascii && c >= 0x80)) {
         return c;
     }
-    const bool has_base = c >= MICA_BASES_FIRST && (flags & MICA_TOKEN_FLAG_ACCENTS) && bases[c - MICA_BASES_FIRST] != ' ';
+    if ((flags & MICA_TOKEN_FLAG_ACCENTS) && c - 0x400u < sizeof(cyrillic)) {
+        return 0x400u + cyrillic[c - 0x400u];
+    }
+    const bool latin = c >= MICA_BASES_FIRST && c < 0x180;
+    const bool has_base = latin && (flags & MICA_TOKEN_FLAG_ACCENTS) && bases[c - MICA_BASES_FIRST] != ' ';
     return has_base ? (uint8_t)bases[c - MICA_BASES_FIRST] : small(c);
 }
 

@@ -14,7 +14,8 @@ CHARACTERS = {
     "BLANK": r"\x09-\x0d\x20\x85\xa0\u1680\u2000-\u200a\u2028-\u2029\u202f\u205f\u3000",
     "REMOVED": r"\x00-\x08\x0b-\x0c\x0e-\x1f\x7f-\x9f\xad\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u206f\ue000-\uf8ff\ufeff\ufffd",
     "MARKS": r"\x21-\x2f\x3a-\x40\x5b-\x60\x7b-\x7e\xa1\xa7\xab\xb6-\xb7\xbb\xbf\u2010-\u2027\u2030-\u2043\u2045-\u2051\u2053-\u205e"
-    r"\u3001-\u3003\u3008-\u3011\u3014-\u301f\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff",
+    r"\u3001-\u3003\u3008-\u3011\u3014-\u301f\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
+    r"\U00020000-\U0002a6df\U0002a700-\U0002b81f\U0002b920-\U0002ceaf\U0002f800-\U0002fa1f",
     "BETWEEN": r"\x00-\x08\x0e-\x1f\x21-\x2f\x3a-\x40\x5b-\x5e\x60\x7b-\x84\x86-\x9f\xa1-\xa9\xab-\xb4\xb6-\xb9\xbb-\xbf\xd7\xf7"
     r"\u2010-\u2027\u202a-\u202e\u2030-\u203e\u2041-\u2053\u2055-\u205e\u20a0-\u20cf\u2190-\u2bff\u3001-\u3004\u3008-\u3020\U0001f000-\U0001faff",
 }
@@ -22,6 +23,9 @@ _BASES = [unicodedata.normalize("NFD", chr(c).lower())[0] for c in range(0xC0, 0
 BASES = "".join(
     c if c.isascii() else " " for c in _BASES
 )  # U+00C0 to U+017F small and without accents; a blank: it has none
+# U+0400 to U+045F small and without accents, and from where on capitals have their small letter behind them.
+CYRILLIC = "".join(unicodedata.normalize("NFD", chr(c).lower())[0] for c in range(0x400, 0x460))
+CYRILLIC_PAIRS = range(0x48A, 0x4C0)
 _ACCENTS = r"\u0300-\u036f"
 _LEFT_OUT = {MARKS: CHARACTERS["REMOVED"], BARE: r"\x21-\x2f\x3a-\x40\x5b-\x60\x7b-\x7e"}
 _WORD = {
@@ -32,11 +36,15 @@ _WORD = {
 }
 
 
-def _folded(char: str, flags: int) -> str:
-    """The character as pieces have it. Beyond U+017F, and for Keras beyond ASCII, it stays."""
+def folded(char: str, flags: int) -> str:
+    """Return the character as pieces have it. Beyond Latin and Cyrillic, and for Keras beyond ASCII, it stays."""
     c = ord(char)
-    if not flags & LOWER or c >= (0x80 if flags & (MARKS | BARE) == BARE else 0x180):
+    if not flags & LOWER or (c >= 0x80 and flags & (MARKS | BARE) == BARE):
         return char
+    if 0x400 <= c < 0x460:
+        return CYRILLIC[c - 0x400] if flags & ACCENTS else char.lower()
+    if c >= 0x180:
+        return char.lower() if c in CYRILLIC_PAIRS else char
     base = BASES[c - 0xC0] if c >= 0xC0 and flags & ACCENTS else " "
     return char.lower()[0] if base == " " else base
 
@@ -47,7 +55,7 @@ def split(text: str, flags: int) -> Iterator[str]:
     left_out = _LEFT_OUT.get(rule, "") + (_ACCENTS if flags & ACCENTS else "")
     text = re.sub(f"[{left_out}]", "", text) if left_out else text
     for word in re.findall(_WORD[rule].format(**CHARACTERS), text):
-        yield "".join(_folded(char, flags) for char in word)
+        yield "".join(folded(char, flags) for char in word)
 
 
 def of_word(word: str, ids: Mapping[bytes, int], longest: int) -> list[int]:

@@ -84,7 +84,7 @@ def _file(path: Path) -> Tokens:
     if not found.listed:
         raise MicaError(f"{path}: no piece has a text")
     if found.has("LOWER") and (kept := word_lists.kept(found.pieces)):
-        note(path, f"{kept!r}: letters beyond U+017F keep their case and their accents")
+        note(path, f"{kept!r}: letters beyond Latin and Cyrillic keep their case and their accents")
     return found
 
 

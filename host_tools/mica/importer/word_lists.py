@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NoReturn
 
 from mica.format.schema import TOKEN_FLAGS
-from mica.format.words import CONTINUED, LONGEST_WORD
+from mica.format.words import CONTINUED, LONGEST_WORD, folded
 
 Refuse = Callable[[str], NoReturn]
 Ends = tuple[int | None, int | None]
@@ -46,7 +46,7 @@ def rule(words: Sequence[str]) -> int:
 def kept(pieces: Sequence[bytes]) -> str:
     """A letter of the pieces that boards do not make of its capital, or ""."""
     letters = (c for piece in pieces for c in piece.decode(errors="replace"))
-    return next((c for c in letters if c > "\u017f" and c != c.upper()), "")
+    return next((c for c in letters if c > "\u017f" and c != c.upper() and folded(c.upper(), _LOWER) != c), "")
 
 
 def check(model: Mapping[str, Any], words: Sequence[str], refuse: Refuse) -> set[int]:
