@@ -110,7 +110,7 @@ class Chip:
         self.received = received
         self.sensors = sensors or Sensors({}, lambda text: None)
         self.flash = flash
-        self.ram = (ctypes.c_char * RAM_BYTES).from_buffer(mmap.mmap(-1, RAM_BYTES))  # Unicorn takes whole pages
+        self.ram = ctypes.create_string_buffer(RAM_BYTES)
         flash_memory = Memory((FLASH, FLASH_UNCACHED), (ctypes.c_char * len(flash)).from_buffer(flash), changes=False)
         self.memories = [flash_memory, Memory((RAM,), self.ram, changes=True)]
         self.native = Native(library, self.memories)
