@@ -4,6 +4,7 @@ Tests of the things that every board must do run on EVERY; all others on DEEP, t
 """
 
 import os
+import subprocess
 
 import pytest
 
@@ -44,6 +45,15 @@ ALSO_ON_NEWEST = ["MPS2_AN385", "QEMU_M0", "VIRT_RV32", "XTENSA_SIM", PICO] if A
 SAME_KERNELS = () if ALL else ("m0plus", "m7")
 # Scripts of tests/usermod/ that take a virtual Pico longest; UNIX and MPS2_AN385 run them each time.
 LONG_ON_A_PICO = () if ALL else ("fed", "learner", "learner_saved", "model_corrupt", "pictures", "strips")
+
+
+GCC_OF_FIGURES = 12  # release whose code the recorded costs and sizes are of; another release's code has others
+
+
+def arm_gcc() -> int:
+    """Return the release of this computer's GCC for Arm."""
+    said = subprocess.run(["arm-none-eabi-gcc", "-dumpversion"], capture_output=True, text=True, check=True).stdout
+    return int(said.split(".")[0])
 
 
 def sampled(whole: int, plain: int) -> int:

@@ -8,12 +8,14 @@ import pytest
 from bare_metal import CORES, Job
 from case import Case
 from one_step import model_of
+from targets import GCC_OF_FIGURES, arm_gcc
 
 from mica.cost.table import Table
 from mica.format import codec
 from mica.kernels.integers import Output
 
 APART = 0.05
+OTHER_CODE = 0.05  # beside it, where another release of GCC has made other code than the one that the table is of
 INPUTS = 12  # whose mean is foretold: what one costs depends on the order of its elements
 
 # Kernel, [outer, n, inner], places along the axis.
@@ -31,6 +33,7 @@ SHAPES = (
 @pytest.mark.parametrize("name", ["m0plus", "m33", "rv32"])
 def test_foretold(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     core, table, rng = CORES[name], Table.read(), np.random.default_rng(17)
+    apart = APART + OTHER_CODE * (core.tools[0].startswith("arm") and arm_gcc() != GCC_OF_FIGURES)
     assert not bare_metal.available(core), bare_metal.available(core)
     jobs = []
     for kernel, dims, k in SHAPES:
@@ -54,4 +57,4 @@ def test_foretold(name: str, capsys: pytest.CaptureFixture[str]) -> None:
         assert told is not None, f"{kernel} was never measured: scripts/costs --only places"
         with capsys.disabled():
             print(f"\n{name}: {kernel} {dims} {k}: {counted:,.0f} {core.unit}, foretold {told.cost:,.0f}", end="")
-        assert abs(told.cost / counted - 1) <= APART
+        assert abs(told.cost / counted - 1) <= apart

@@ -37,7 +37,9 @@ def run(source: Path, folder: Path) -> list[str]:
     layout = ("-Wl,--section-start=.vectors=0x10000000", "-Wl,-Ttext=0x10000200", "-Wl,-e,reset")
     subprocess.run(["arm-none-eabi-gcc", *FLAGS, "-Wall", "-Wextra", *layout, source, "-o", elf], check=True)
     subprocess.run(["arm-none-eabi-objcopy", "-O", "binary", elf, flash], check=True)
-    flash.write_bytes(flash.read_bytes().ljust(0x10000, b"\xff"))  # whole pages; not every objcopy pads behind a section
+    flash.write_bytes(
+        flash.read_bytes().ljust(0x10000, b"\xff")
+    )  # whole pages; not every objcopy pads behind a section
     script = [sys.executable, "-B", "-c", RUN, data_dir("boards") / "common" / "rp2350", rp2350.install(), flash]
     result = subprocess.run(script, capture_output=True, text=True, timeout=60, check=False)
     assert result.returncode == 0, result.stderr
