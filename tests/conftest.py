@@ -31,6 +31,7 @@ LONG = (
     "format/test_on_boards.py",
     "device/test_build.py",
     "bench/test_isa.py",
+    "bench/test_compilers.py",
     "e2e/test_release.py",
     "e2e/test_first_hour.py",
     "format/test_corrupt_models.py",
