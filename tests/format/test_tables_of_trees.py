@@ -45,7 +45,7 @@ def verdicts(changed: bytes) -> tuple[bool, bool]:
 
 
 def changed(table: np.ndarray) -> Iterator[np.ndarray]:
-    """One bit of one word; one word that is another's; of words of trees also two neighbours' marks at once."""
+    """One bit of one word; one word that is another's; of words of trees also a branch, and where a record begins."""
     bits = table.dtype.itemsize * 8
     words = table.view(f"u{table.dtype.itemsize}")
     for at in range(words.size):
@@ -53,14 +53,15 @@ def changed(table: np.ndarray) -> Iterator[np.ndarray]:
             out = words.copy()
             out[at] = other
             yield out
-    if table.dtype == np.uint16:
-        for at, (first, second) in itertools.product(
-            range(words.size - 1), itertools.product((INSIDE, LEAF), repeat=2)
-        ):
-            out = words.copy()
-            out[at] ^= first
-            out[at + 1] ^= second
-            yield out
+    if table.dtype != np.uint16 or not any(words & INSIDE):
+        return
+    # Trees: no branch leads to some record any more, and any word may begin or end one.
+    jumps = [at + 2 for at in range(words.size - 2) if words[at] < LEAF and words[at + 1] & words[at + 2] & INSIDE]
+    for at, jump, far in itertools.product(range(words.size), jumps, range(words.size - 3)):
+        out = words.copy()
+        out[jump] = INSIDE | far
+        out[at] ^= INSIDE
+        yield out
 
 
 @needs_engine
