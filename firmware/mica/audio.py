@@ -17,6 +17,7 @@ from time import sleep_ms, ticks_diff, ticks_us
 Event: tuple[str | int | None, float, int, str | None] = namedtuple("Event", ("label", "score", "ms", "problem"))
 
 _PATIENCE = 2000  # ms without new samples
+_AGAIN = 60  # seconds until a problem that lasts is told again
 _LOOKED_AT = 16  # samples of a step that are compared, to detect a stuck microphone
 _NOT_HEARD = ("silence", "unknown", "other", "noise")
 
@@ -193,7 +194,7 @@ class Listener:
         self._runs = 0
         self._end = self._n
         self._moved = self._n - self.step  # end of the last step whose samples were not all the same
-        self._told = False
+        self._told = -_AGAIN * self.rate  # where it was told last that all samples are the same
         self._last_end = self.ms * rate // 1000
 
     def _usual_step(self):
@@ -235,10 +236,10 @@ class Listener:
             self._overrun()
             return True
         if not self._ring.still(self._end, self.step):
-            self._moved, self._told = self._end, False
-        elif not self._told and self._end - self._moved >= self.rate:
+            self._moved = self._end
+        elif self._end - self._moved >= self.rate and self._end - self._told >= _AGAIN * self.rate:
             event = Event(None, 0.0, self._ms(self._end), self._SAME)
-            self._told, self._event = True, event
+            self._told, self._event = self._end, event
             return True
         return False
 

@@ -1,4 +1,4 @@
-"""What stands for the modules of mica, and names in them, until they are used: a program pays no RAM for the rest."""
+"""Stand-ins for the modules of mica, and for names in them, until they are used: a program pays no RAM for the rest."""
 
 import sys
 

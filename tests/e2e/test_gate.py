@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -105,6 +106,25 @@ def test_command(
     for text, said in (("x=1", "'x=1'"), ("hold=a", "'hold=a'"), ("lead=-1", "no negative times")):
         assert main([*words, "--gate", f"{tones},{text}"]) == 1
         assert said in capsys.readouterr().err
+
+
+def test_eval_compares_thresholds_of_the_gate(
+    tones: Path, tones_rows: Path, long: tuple[Path, np.ndarray], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A gate that stays shut loses words without a sound: the table has what each threshold costs and spares."""
+    long[0].with_suffix(".txt").write_text("2.0 2.5 high\n")
+    words = ["eval", str(tones_rows), "--data", str(long[0]), "--threshold", "0.8", "--mean", "4", "--words", "high"]
+    assert main([*words, "--gate", f"{tones},threshold=1,lead=200,hold=300", "--json"]) == 0
+    r = json.loads(capsys.readouterr().out)
+    rows = {row["gate"]: row for row in r["gates"]}
+    assert set(rows) == {0.1, 0.3, 0.5, 0.7, 0.9, 1.0} and r["hits"] == 1
+    assert rows[0.5]["hits"] == 1 and 0.15 < rows[0.5]["ran"] < 0.3
+    assert rows[1.0]["missed"] == 1 and rows[1.0]["ran"] == 0
+    assert main([*words, "--gate", f"{tones},threshold=1,lead=200,hold=300"]) == 0
+    assert re.search(
+        r"gate +hits +missed +false alarms +runs\n.*\n( .*\n)+ +1 +0 +1 +0 +0.00 %", capsys.readouterr().out
+    )
+    assert main(words) == 0 and "gate" not in capsys.readouterr().out
 
 
 def test_microphone(tones: Path, tones_rows: Path) -> None:

@@ -184,6 +184,12 @@ def test_unplugged(board: Link) -> None:
     code = "tell(audio.listen(m, Quick(array('h', bytes(2 * 48000))), labels=['high'], threshold=2))"
     (line,) = lines(board, code)
     assert line.startswith("None") and "is the microphone connected" in line
+    # Nor again after each sound in digital silence: within a minute it is known.
+    board.exec(
+        "x = array('h', bytes(2 * 12 * 16000))\n"
+        "for at in range(24000, len(x) - 800, 32000):\n for k in range(800): x[at + k] = k * 7919 % 2001 - 1000"
+    )
+    assert len(lines(board, "tell(audio.listen(m, Quick(x), labels=['high'], threshold=2))")) == 1
     board.exec("audio.sleep_ms = lambda ms: None")
     assert "no samples: is its clock running?" in refused(board, "next(audio.listen(m, Interrupts(sound)))")
 

@@ -18,7 +18,7 @@ OURS = re.compile(r"mica(?![\w-]*\.)(?:-\w+)?")
 
 
 def wrong(text: str) -> list[str]:
-    """What a text tells people to install, and is not this distribution with an extra of it."""
+    """Return the lines that tell people to install something else than this distribution with an extra of it."""
     found = []
     for line in LINE.finditer(text):
         for word in re.sub(r"[\"'\\]", "", line[1]).split():

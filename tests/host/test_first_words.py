@@ -1,4 +1,4 @@
-"""What a newcomer types, and the one line that helps: names in any case, files of another kind, samples that were left out."""
+"""The first lines of a newcomer, and the one line that helps: names in any case, files of another kind, samples that were left out."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def raise_of(words: tuple[object, ...]) -> None:
     ],
 )
 def test_a_near_name_is_all(words: tuple[str, ...], said: str) -> None:
-    """Where one name is near, the list of forty is left out."""
+    """If one name is near, the list of forty is left out."""
     assert refused(*words) == said
 
 
@@ -159,6 +159,56 @@ def test_a_program_that_prints_nothing(monkeypatch: pytest.MonkeyPatch, capsys: 
         monkeypatch.setattr("sys.stdin", io.StringIO(program))
         assert main(["repl", "--on", "RPI_PICO@emu"]) == 0
         assert ("has ended and printed nothing; use print()" in capsys.readouterr().err) == told
+
+
+def test_the_last_words_of_an_emulator() -> None:
+    """Of a Python traceback the last line says it; of Node's and of others the first."""
+    import os
+    import subprocess
+
+    from mica.link.virtual_pico import VirtualPico
+
+    def last(text: str) -> str:
+        read, write = os.pipe()
+        os.write(write, text.encode())
+        os.close(write)
+        pico = object.__new__(VirtualPico)
+        pico.name, pico._text, pico._last_words, pico._traceback, pico._notes = "x", b"", "", False, []  # type: ignore[misc]
+        pico._process = object.__new__(subprocess.Popen)
+        with os.fdopen(read) as stream:
+            pico._process.stdout = stream  # type: ignore[assignment]
+            with pytest.raises(MicaError) as error:
+                pico._answer("port", 5)
+        return str(error.value)
+
+    assert last("Traceback (most recent call last):\n  File \"a.py\"\nKeyError: 'pdm'\n") == "x: KeyError: 'pdm'"
+    assert last("Error: no such module\n    at x\nNode.js v18\n") == "x: Error: no such module"
+    assert last("crash the program is gone\nmore\n") == "x: the program is gone"
+
+
+def test_a_microphone_that_an_emulator_has_not() -> None:
+    from mica.link.emulated import start_emulator
+    from mica.link.sensors import Sensors, Wired
+
+    wired = Sensors({"pdm": Wired({}, np.zeros(1, np.int16))})
+    with pytest.raises(
+        MicaError, match="RPI_PICO2@emu has no PDM microphone; it has one at I2S; RPI_PICO@emu has both"
+    ):
+        start_emulator(load_board("RPI_PICO2"), Path("none"), sensors=wired)
+
+
+def test_labels_of_the_words_script(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Words of one's own: as many outputs as folders, and labels.txt in their order."""
+    import runpy
+
+    script = ROOT / "host_tools" / "docs" / "examples" / "words" / "words.py"
+    monkeypatch.chdir(tmp_path)
+    for name in ("yes", "other", "no", "stop"):
+        (tmp_path / "recordings" / name).mkdir(parents=True)
+    (tmp_path / "recordings" / "notes.txt").write_text("")
+    runpy.run_path(str(script))["write_labels"]()
+    assert (tmp_path / "labels.txt").read_text() == "no\nother\nstop\nyes\n"
+    assert "len(labels())" in script.read_text()  # of the last layer; test_tutorials trains where PyTorch is
 
 
 def test_json_of_a_near_name(capsys: pytest.CaptureFixture[str]) -> None:

@@ -86,7 +86,7 @@ def test_errors() -> None:
     ],
 )
 def test_refused_as_by_command_and_board(digits: bytes, x: object, said: str) -> None:
-    """What eval and a board refuse, predict() refuses: it answered class 1 to NaN."""
+    """predict() refuses NaN as eval and a board do; it answered class 1 once."""
     with pytest.raises(MicaError, match=said):
         mica.Model(digits).predict(x)  # type: ignore[arg-type]
 

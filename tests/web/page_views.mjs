@@ -65,7 +65,7 @@ for (const [width, colorScheme] of [[1600, 'light'], [390, 'dark'], [1600, 'dark
   await page.locator('#board-choice').selectOption({ label: 'RPI_PICO' });
   view.board = await text('#board-facts');
   view.boxes = await page.locator('[aria-label=graph] rect').count();
-  view.names = await page.locator('[aria-label=memory] text').allInnerTexts();
+  view.names = await page.locator('[aria-label=memory] text').allTextContents();
   view.scrolls = await page.locator('.wide.more').evaluateAll((all) => all.map((e) => e.getAttribute('aria-label')));
   view.layouts.push(await layout());
   view.missed.look = (await tabbed(page, 'look')).missed;

@@ -57,7 +57,8 @@ await page.keyboard.type('int(7*7)');
 await page.keyboard.press('Enter');
 await until('#terminal', '\n49');
 // As on a phone: a touch of the terminal leads to the input, whose line is sent whole.
-await page.dispatchEvent('#terminal', 'pointerup', { pointerType: 'touch' });
+await page.dispatchEvent('#terminal', 'pointerdown', { pointerType: 'touch' });
+await page.dispatchEvent('#terminal', 'click');
 seen.touched = await page.evaluate(() => document.activeElement.getAttribute('aria-label'));
 await page.keyboard.type('print(6*8+2)');
 await page.keyboard.press('Enter');

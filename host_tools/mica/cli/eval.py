@@ -14,6 +14,7 @@ from mica.format.pictures import KEY
 from mica.ir.front_end import IN_GRAPH
 from mica.listen import suggest
 from mica.listen.detection import recordings
+from mica.listen.gate import Gate
 from mica.run import accuracy, evaluation, likelihood, pictures, sound
 from mica.run.confusion import Confusion
 from mica.run.float_model import FloatModel
@@ -27,7 +28,7 @@ JSON_KEYS = (
     "a column for each answer), classes[] (class, samples, recall, precision); of texts: perplexity; of recordings with time stamps: "
     "words, hits, missed, false_alarms, false_alarms_an_hour, delay_ms (negative: before the end of a word), seconds, recordings, background (of "
     "them), labels[] (label, threshold, words, hits, missed, false_alarms), thresholds[] (threshold of all words; hits, missed, false_alarms, "
-    "false_alarms_an_hour, delay_ms, labels[]); of --head: kind, taught (samples), value (right of them), accepted (of them), taken (of others), auc, "
+    "false_alarms_an_hour, delay_ms, labels[]), gates[] (gate, hits, missed, false_alarms, ran); of --head: kind, taught (samples), value (right of them), accepted (of them), taken (of others), auc, "
     "labels[], confusion[] (label, answers)"
 )
 
@@ -48,6 +49,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--samples", metavar="N", type=int, help="use the first N samples, texts or recordings")
     group = parser.add_argument_group("recordings with time stamps")
     listening.add_settings(group)
+    listening.add_gate(group)
     group.add_argument(
         "--events",
         action="store_true",
@@ -113,7 +115,8 @@ def _recordings(args: argparse.Namespace, paths: list[Path]) -> int:
     chosen = listening.settings(args, model)
     told = listening.read(paths, model, chosen)  # before a target is opened
     with target.open_model(args.model, args.on, custom=target.custom_of(args)) as runner:
-        result = listening.evaluate(told, runner, chosen, suggest.LEVELS if args.events else listening.SWEEP)
+        levels = suggest.LEVELS if args.events else listening.SWEEP
+        result = listening.evaluate(told, runner, chosen, levels, gate=Gate.read(args.gate) if args.gate else None)
     text.show(args, result, listening.curve if args.events else listening.report)
     return 0
 

@@ -42,11 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="clk=N,data=N",
         help="a PDM microphone at the board's pins of these numbers or names; more words: ratio=64, 128 or 256, gain=1",
     )
-    parser.add_argument(
-        "--gate",
-        metavar="VAD.mica[,threshold=P,lead=MS,hold=MS]",
-        help="a small model: M.mica runs only from LEAD ms before its answer reaches P (0.5) to HOLD ms after it (500, 1000)",
-    )
+    words.add_gate(parser)
     parser.add_argument(
         "--suggest",
         action="store_true",

@@ -8,17 +8,21 @@ from typing import Any
 
 import numpy as np
 
-from mica.cli import text
+from mica.cli import target, text
 from mica.cli.say import say
 from mica.data import sounds
 from mica.errors import MicaError
 from mica.format.codec import ModelFile
 from mica.listen import detection, suggest
+from mica.listen.gate import Gate, Share
+from mica.listen.gate import detect as gated
 from mica.report import event_curve
 from mica.run import sound
+from mica.run.host import HostRunner
 from mica.run.runner import Runner
 
 SWEEP = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95)  # thresholds that a report compares
+GATES = (0.1, 0.3, 0.5, 0.7, 0.9)  # thresholds of a gate that a report compares
 MOST_WORDS = 6  # that have a column there
 _COLUMNS = ("label", "threshold", "words", "hits", "missed", "false_alarms")
 
@@ -41,6 +45,14 @@ def add_settings(parser: argparse._ActionsContainer) -> None:
     )
     parser.add_argument(
         "--words", metavar="A,B", default="", help="labels that count; default: all but silence, unknown, other, noise"
+    )
+
+
+def add_gate(parser: argparse._ActionsContainer) -> None:
+    parser.add_argument(
+        "--gate",
+        metavar="VAD.mica[,threshold=P,lead=MS,hold=MS]",
+        help="a small model: M.mica runs only from LEAD ms before its answer reaches P (0.5) to HOLD ms after it (500, 1000)",
     )
 
 
@@ -102,8 +114,9 @@ def evaluate(
     chosen: detection.Settings,
     tried: Sequence[float] = SWEEP,
     proposing: bool = False,
+    gate: Gate | None = None,
 ) -> dict[str, Any]:
-    """The keys of `mica eval --json` for recordings with time stamps. tried: thresholds of its list.
+    """The keys of `mica eval --json` for recordings with time stamps. tried: thresholds of its list. gate: tried at several thresholds.
 
     proposing: the figures are those of a threshold for each word that follows from the list; the key `suggested` has them.
     """
@@ -142,7 +155,27 @@ def evaluate(
         "recordings": len(recordings),
         "background": sum(r.words is None for r in recordings),
         "thresholds": rows,
+        "gates": _gates(recordings, runner, chosen, gate) if gate else [],
     }
+
+
+def _gates(
+    recordings: Sequence[Recording], runner: Runner, chosen: detection.Settings, gate: Gate
+) -> list[dict[str, Any]]:
+    """Return the hits and false alarms behind a gate, for thresholds of the gate."""
+    rows = []
+    with HostRunner(target.read_model(gate.file)) as small:
+        for threshold in sorted({*GATES, gate.threshold}):
+            found, share = detection.Counts(), Share()
+            for recording in recordings:
+                samples = samples_of(recording.path, runner.model)
+                events = gated(runner, small, replace(gate, threshold=threshold), samples, chosen, share)
+                ms = len(samples) * 1000 // sound.input_of(runner.model, gate.file).rate
+                found.add(recording.words or (), list(events), ms)
+            known = found.figures(detection.Detector(runner.model, chosen))
+            counts = {key: known[key] for key in ("hits", "missed", "false_alarms")}
+            rows.append({"gate": threshold, **counts, "ran": share.share})
+    return rows
 
 
 def report(r: dict[str, Any]) -> str:
@@ -174,6 +207,12 @@ def report(r: dict[str, Any]) -> str:
     ]
     if names:
         lines.append("of each word: hits / said, + false alarms")
+    if r["gates"]:
+        rows = [
+            (f"{g['gate']:g}", g["hits"], g["missed"], g["false_alarms"], text.percent(g["ran"])) for g in r["gates"]
+        ]
+        lines += ["", text.table(("gate", "hits", "missed", "false alarms", "runs"), rows, "r" * 5)]
+        lines.append("gate: its threshold; runs: share of the steps in which the model then runs")
     return "\n".join(lines)
 
 

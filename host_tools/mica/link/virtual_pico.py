@@ -207,6 +207,7 @@ class VirtualPico(Emulator):
         self.name = board.target
         self._kept = None
         self._last_words = ""
+        self._traceback = False
         self._text = b""
         self._notes: list[str] = []
         if image is not None and not image.is_file():
@@ -311,7 +312,10 @@ class VirtualPico(Emulator):
                 elif words[0] == "sensor":
                     self._notes.append(" ".join(words[1:]))
                 elif words[0] not in ("port", "idle", "reset", "cycles", "blocks"):
-                    self._last_words = self._last_words or " ".join(words)
+                    # Of a Python traceback the last line says it, of all else the first.
+                    if not self._last_words or self._traceback:
+                        self._last_words = " ".join(words)
+                    self._traceback |= self._last_words.startswith("Traceback (most recent")
                 continue
             if not select.select([stream], [], [], max(0.0, end - time.monotonic()))[0]:
                 raise TimeoutError

@@ -33,7 +33,9 @@ export class Terminal {
       send(`${line.value}\r`);
       line.value = '';
     };
-    element.addEventListener('pointerup', (event) => event.pointerType === 'touch' && getSelection().isCollapsed && line.focus());
+    let touched = false;
+    element.addEventListener('pointerdown', (event) => (touched = event.pointerType === 'touch'));
+    element.addEventListener('click', () => touched && getSelection().isCollapsed && line.focus());
     element.addEventListener('paste', (event) => send(event.clipboardData.getData('text').replace(/\r?\n/g, '\r')));
   }
 

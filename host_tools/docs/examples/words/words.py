@@ -65,13 +65,23 @@ def data() -> None:
     lines = [f"{i}.0 {i + 1}.0 {kind}" for i, kind in enumerate(talk) if kind != "other"]
     Path("talk.txt").write_text("\n".join(lines) + "\n")
     write(Path("background/room.wav"), np.concatenate([pretend("other", rng) for _ in range(10)]))
-    Path("labels.txt").write_text("down\nother\nup\n")
+    write_labels()
+
+
+def labels() -> list[Path]:
+    """The folders of the recordings, one for each label."""
+    return sorted(folder for folder in Path("recordings").iterdir() if folder.is_dir())
+
+
+def write_labels() -> None:
+    """labels.txt, in the order of the network's outputs."""
+    Path("labels.txt").write_text("".join(f"{folder.name}\n" for folder in labels()))
 
 
 def clips() -> tuple[list[np.ndarray], np.ndarray]:
     """The samples of all recordings, int16, and the numbers of their labels."""
     x, y = [], []
-    for number, folder in enumerate(sorted(Path("recordings").iterdir())):
+    for number, folder in enumerate(labels()):
         for path in sorted(folder.glob("*.wav")):
             with wave.open(str(path)) as file:
                 x.append(np.frombuffer(file.readframes(file.getnframes()), "<i2"))
@@ -105,7 +115,7 @@ def train() -> None:
         Scaled(),
         nn.Conv2d(1, 8, 3, stride=2), nn.ReLU(),
         nn.Conv2d(8, 12, 3, stride=2), nn.ReLU(),
-        nn.Flatten(), nn.Linear(12 * 11 * 4, 3),
+        nn.Flatten(), nn.Linear(12 * 11 * 4, len(labels())),
     )  # fmt: skip
     optimiser = torch.optim.Adam(net.parameters(), 0.002)
     for _ in range(15):
@@ -113,6 +123,7 @@ def train() -> None:
             optimiser.zero_grad()
             nn.functional.cross_entropy(net(inputs[batch]), targets[batch]).backward()
             optimiser.step()
+    write_labels()
     print(f"accuracy on the training data: {(net(inputs).argmax(1) == targets).float().mean():.3f}")
     model = nn.Sequential(net, nn.Softmax(1)).eval()
     example = (torch.zeros(1, 1, 49, 20),)
