@@ -18,22 +18,10 @@ from mica.errors import MicaError
 from mica.link.board import Say
 from mica.run.host import HostRunner
 from mica.run.runner import Inputs, Runner, Times
+from mica_fleet import links
 from mica_fleet.dispatch import Action, Audit, Dispatcher, Done, Failed, Quarantined, Send, Settings, Withdrawn
 from mica_fleet.journal import ANSWER, WITHDRAWN, Journal
-from mica_fleet.links import (
-    Answered,
-    Birth,
-    Broken,
-    Damaged,
-    Death,
-    Event,
-    Events,
-    Link,
-    Restored,
-    Unreachable,
-    joined,
-    split,
-)
+from mica_fleet.links import Event, Events, Link, joined, split
 from mica_fleet.stages import UNDER_WAY, Route, Stages
 from mica_fleet.wire import Key
 
@@ -180,7 +168,7 @@ class FleetRunner(Runner):
     def _event(self, event: Event) -> list[Action]:
         now = time.monotonic()
         match event:
-            case Birth(name, boot, session, models, largest):
+            case links.Birth(name, boot, session, models, largest):
                 if name in self._reasons:
                     self._say(f"{name} is back")
                 self._reasons.pop(name, None)
@@ -193,25 +181,25 @@ class FleetRunner(Runner):
                 models &= self._hosts.keys()
                 self._had |= models
                 return self._dispatcher.birth(now, name, boot, session, models)
-            case Death(name, boot, session, reason):
+            case links.Death(name, boot, session, reason):
                 self._say(f"{name} is lost: {reason}")
                 self._reasons[name] = reason
                 return self._dispatcher.death(now, name, boot, session)
-            case Unreachable(name, reason):
+            case links.Unreachable(name, reason):
                 if name not in self._reasons:
                     self._say(f"{name} cannot be reached: {reason}")
                 self._reasons[name] = reason
                 return []
-            case Restored(name):
+            case links.Restored(name):
                 if self._reasons.pop(name, None):
                     self._say(f"{name} is back")
                 return []
-            case Damaged(name, reason):
+            case links.Damaged(name, reason):
                 self._say(f"{name}: {reason}")
                 return []
-            case Broken(reason):
+            case links.Broken(reason):
                 raise MicaError(f"{self.target}: {reason}")
-            case Answered(name, answer):
+            case links.Answered(name, answer):
                 return self._dispatcher.answer(now, name, answer)
 
     def _do(self, actions: list[Action], failed: dict[Key, str]) -> None:

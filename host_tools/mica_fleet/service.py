@@ -18,21 +18,9 @@ from dataclasses import dataclass
 
 from mica.link.board import Say
 from mica.run.host import HostRunner
+from mica_fleet import links
 from mica_fleet.dispatch import Action, Audit, Dispatcher, Done, Failed, Quarantined, Send, Settings, Withdrawn
-from mica_fleet.links import (
-    Answered,
-    Birth,
-    Broken,
-    Damaged,
-    Death,
-    Event,
-    Events,
-    Link,
-    Restored,
-    Unreachable,
-    joined,
-    split,
-)
+from mica_fleet.links import Event, Events, Link, joined, split
 from mica_fleet.stages import UNDER_WAY, Route, Stages
 from mica_fleet.turns import Request, Result, Turns
 
@@ -154,7 +142,7 @@ class Service:
     # ---- inside
 
     def _wake(self) -> None:
-        self._events.put(Unreachable("", ""))
+        self._events.put(links.Unreachable("", ""))
 
     def _owners(self, crc: int) -> list[str]:
         states, has = self._states, self._has
@@ -260,34 +248,34 @@ class Service:
     def _event(self, event: Event) -> list[Action]:
         now = time.monotonic()
         match event:
-            case Birth(name, boot, session, models, largest):
+            case links.Birth(name, boot, session, models, largest):
                 if name in self._unreachable:
                     self._say(f"{name} is back")
                     self._unreachable.discard(name)
                 self._has[name], self._largest[name] = models & self._hosts.keys(), largest
                 fitting = {crc for crc in self._has[name] if not 0 < largest < self._input_bytes[crc]}
                 return self._dispatcher.birth(now, name, boot, session, fitting)
-            case Death(name, boot, session, reason):
+            case links.Death(name, boot, session, reason):
                 self._say(f"{name} is lost: {reason}")
                 self._unreachable.add(name)
                 return self._dispatcher.death(now, name, boot, session)
-            case Unreachable(name, reason):
+            case links.Unreachable(name, reason):
                 if name and name not in self._unreachable:
                     self._say(f"{name} cannot be reached: {reason}")
                     self._unreachable.add(name)
                 return []
-            case Restored(name):
+            case links.Restored(name):
                 if name in self._unreachable:
                     self._say(f"{name} is back")
                     self._unreachable.discard(name)
                 return []
-            case Damaged(name, reason):
+            case links.Damaged(name, reason):
                 self._say(f"{name}: {reason}")
                 return []
-            case Broken(reason):
+            case links.Broken(reason):
                 self._failure = reason
                 return []
-            case Answered(name, answer):
+            case links.Answered(name, answer):
                 return self._dispatcher.answer(now, name, answer)
 
     def _do(self, actions: list[Action]) -> None:

@@ -38,7 +38,7 @@ MORE += ('"' + 200 * "a" + '"', "[" + ", ".join("5" * 70) + "]", '{"a": {"a": {}
 MORE += ('{"": ""}', "4294967295", '{"d.mica": "ffffffff"}')
 ALL_KINDS = (*KINDS, *MORE)
 PLACES = ("state", "head", "labels", "models")
-SECONDS = 2.0  # that teach waits for answers
+SECONDS = 6.0  # that teach waits for answers
 
 
 class Bad:
@@ -117,6 +117,7 @@ def test_the_others_go_on(
         bad.is_of(kind, place, field, labels)
         what = f"{place} {field} of {kind[:60]}"
         code, found = said("teach", str(digits_file), "--learnt", "learnt", "--seconds", str(SECONDS))
+        assert "error" not in found, (what, found)
         states = {b["board"]: b["state"] for b in found["boards"]}
         assert states["b2"] == "taught" and [row["label"] for row in found["labels"]] == ["a"], (what, found)
         assert code == 0 or states["b1"] == "left out", (what, found)
@@ -125,6 +126,7 @@ def test_the_others_go_on(
         code, found = said("eval", str(digits_file), str(tmp_path / "few.npz"))
         assert code == 0 and found["samples"] == 20 and found["value"] > 0.8, (what, found)
         code, found = said("push", str(pushed[n % 2]), "--timeout", "6s", "--abort", "50%", "--waves", "100%")
+        assert "error" not in found, (what, found)
         states = {b["board"]: (b["state"], b["reason"]) for b in found["boards"]}
         assert states["b2"][0] == "succeeded" and not found["reason"], (what, found)
         if (kind, field) == ("[1, 2]", "rom"):

@@ -8,6 +8,8 @@ import numpy as np
 
 from mica.cli import heads, listening, target, text
 from mica.cli.say import say
+from mica.data import pictures as picture_files
+from mica.data import sounds
 from mica.errors import MicaError
 from mica.format.codec import ModelFile
 from mica.format.pictures import KEY
@@ -91,7 +93,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _seen_or_heard(folder: Path) -> bool:
     files = (p for p in (*folder.glob("*"), *folder.glob("*/*")) if p.is_file())
-    return any(sound.is_sound(p) or pictures.is_picture(p) for p in files)
+    return any(sounds.is_sound(p) or picture_files.is_picture(p) for p in files)
 
 
 def _head(args: argparse.Namespace) -> int:

@@ -10,6 +10,7 @@ import numpy as np
 from mica.cli import target, text
 from mica.cli.say import say
 from mica.data import pictures as picture_files
+from mica.data import sounds
 from mica.data.calibration import decode, fit_any, read_arrays
 from mica.errors import MicaError
 from mica.format import output_groups, scores
@@ -47,8 +48,8 @@ def run(args: argparse.Namespace) -> int:
     folder = given is None and Path(args.input).is_dir()
     if folder and not picture_files.files(Path(args.input)):
         raise MicaError(f"{args.input}: holds no {pictures.WHAT}", todo="give those, or one file")
-    seen = folder or (given is None and pictures.is_picture(args.input))
-    is_sound = given is None and not seen and sound.is_sound(args.input)
+    seen = folder or (given is None and picture_files.is_picture(args.input))
+    is_sound = given is None and not seen and sounds.is_sound(args.input)
     if is_sound:  # before a target is opened, which may take minutes
         arrays: Mapping[str, np.ndarray] = sound.read(args.input, target.whole_model(args.model), say)
     else:

@@ -108,12 +108,9 @@ def external_files(path: str | Path) -> list[Path]:
         return []
     folder, size = Path(path).parent, 0
     found: dict[str, int] = {}
-    for t in (
-        t
-        for g in (model.graph, *model.functions)
-        for t in tensors_of(g)
-        if t.data_location == onnx.TensorProto.EXTERNAL
-    ):
+    for t in (t for g in (model.graph, *model.functions) for t in tensors_of(g)):
+        if t.data_location != onnx.TensorProto.EXTERNAL:
+            continue
         about = {e.key: e.value for e in t.external_data}
         name = about.get("location", "")
         if name not in found:

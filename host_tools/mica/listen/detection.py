@@ -244,17 +244,17 @@ def recordings(path: str | Path, all_of_them: bool = False) -> list[Path]:
     path = Path(path)
     if all_of_them:
         files = sorted(p for p in path.rglob("*") if p.is_file()) if path.is_dir() else [path]
-        if not (everywhere := [p for p in files if sound.is_sound(p)]):
+        if not (everywhere := [p for p in files if sounds.is_sound(p)]):
             raise MicaError(
                 f"{path}: holds no sound files", todo="expected .wav files, and .txt files that say what is in them"
             )
         return everywhere
     if not path.is_dir():
-        return [path] if sound.is_sound(path) else []
-    found = sorted(p for p in path.iterdir() if p.is_file() and sound.is_sound(p))
+        return [path] if sounds.is_sound(path) else []
+    found = sorted(p for p in path.iterdir() if p.is_file() and sounds.is_sound(p))
     if any(p.with_suffix(STAMPS).is_file() for p in found):
         return found
-    return [] if any(sound.is_sound(p) for p in path.glob("*/*")) else found
+    return [] if any(sounds.is_sound(p) for p in path.glob("*/*")) else found
 
 
 def at_threshold(settings: Settings, threshold: float) -> Settings:

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from mica.data import calibration, sounds
+from mica.data import pictures as picture_files
 from mica.errors import MicaError
 from mica.format.codec import ModelFile, TensorRecord
 from mica.format.values import quantise_input
@@ -61,9 +62,9 @@ def _folder(folder: Path, model: ModelFile, say: Callable[[str], None]) -> list[
 def _recording(file: Path, model: ModelFile, say: Callable[[str], None]) -> list[np.ndarray]:
     """A file as inputs; none where it is of another kind. Raises MicaError."""
     t = model.tensors[model.inputs[0]]
-    if sound.is_sound(file):
+    if sounds.is_sound(file):
         return [x.reshape(t.dims) for x in next(iter(sound.read(file, model, say).values()))]
-    if pictures.is_picture(file):
+    if picture_files.is_picture(file):
         seen = pictures.input_of(model, str(file))
         return [quantise_input(seen.quantised(seen.load(file)), t)]
     if file.suffix not in (".npz", ".npy"):

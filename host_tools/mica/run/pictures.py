@@ -57,15 +57,10 @@ def input_of(model: ModelFile, what: str) -> PictureInput:
     return PictureInput(model.tensors[model.inputs[0]], desired)
 
 
-def is_picture(path: str | Path) -> bool:
-    """By its ending."""
-    return pictures.is_picture(path)
-
-
 def read_folder(folder: str | Path, model: ModelFile) -> Dataset:
     """All pictures of the folders in `folder` that are named as the model's labels; x is bytes. Raises MicaError."""
     given = input_of(model, str(folder))
-    found = folders.labelled(folder, model, is_picture, WHAT)
+    found = folders.labelled(folder, model, pictures.is_picture, WHAT)
     labels = dict(found)
     read = pictures.readable([path for path, _ in found], given.load)
     x = np.stack([x for _, x in read]).astype(np.float32)

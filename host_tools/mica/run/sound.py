@@ -39,11 +39,6 @@ def input_of(model: ModelFile, what: str) -> SoundInput:
     return SoundInput(tensors[0].name, int(rate), int(np.prod(tensors[0].dims)), tensors[0].scale)
 
 
-def is_sound(path: str | Path) -> bool:
-    """By its ending."""
-    return sounds.is_sound(path)
-
-
 def read(path: str | Path, model: ModelFile, say: Say) -> dict[str, np.ndarray]:
     """The pieces of a file, int16 [pieces, samples], by the name of the model's input. say: is told what is strange about it. Raises MicaError."""
     given = input_of(model, str(path))
@@ -57,7 +52,7 @@ def read(path: str | Path, model: ModelFile, say: Say) -> dict[str, np.ndarray]:
 def read_folder(folder: str | Path, model: ModelFile, say: Say) -> Dataset:
     """All sound files of the folders in `folder` that are named as the model's labels. say: is told how many were padded. Raises MicaError."""
     given = input_of(model, str(folder))
-    files = folders.labelled(folder, model, is_sound, "sound files (.wav, .flac, .ogg)")
+    files = folders.labelled(folder, model, sounds.is_sound, "sound files (.wav, .flac, .ogg)")
     if line := sounds.padding([path for path, _ in files], given.rate, given.samples):
         say(line)
     parts, y = [], []

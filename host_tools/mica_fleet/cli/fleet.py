@@ -7,6 +7,7 @@ waves, and stops where boards reject them; `mica fleet teach` adds up what they 
 """
 
 import argparse
+import importlib
 
 from mica.cli import model_options, target
 from mica.errors import MicaError
@@ -195,25 +196,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from mica_fleet.cli import bench as fleet_bench  # here, so that help need not wait for them
-    from mica_fleet.cli import boards as fleet_boards
-    from mica_fleet.cli import serve as fleet_serve
-    from mica_fleet.cli import teach as fleet_teach
-
-    actions = {
-        "init": fleet_boards.init,
-        "broker": fleet_boards.run_broker,
-        "join": fleet_boards.join,
-        "leave": fleet_boards.leave,
-        "ls": fleet_boards.ls,
-        "run": fleet_boards.run,
-        "eval": fleet_boards.evaluate,
-        "doctor": fleet_boards.doctor,
-        "push": fleet_boards.push,
-        "rollback": fleet_boards.rollback,
-        "teach": fleet_teach.teach,
-        "serve": fleet_serve.serve,
-        "cut": fleet_cut.run,
-        "bench": fleet_bench.bench,
-    }
-    return actions[args.action](args)
+    module = args.action if args.action in ("bench", "cut", "serve", "teach") else "boards"
+    name = {"broker": "run_broker", "eval": "evaluate", "cut": "run"}.get(args.action, args.action)
+    code: int = getattr(importlib.import_module(f"mica_fleet.cli.{module}"), name)(
+        args
+    )  # here: help need not wait for it
+    return code
