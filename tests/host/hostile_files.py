@@ -14,6 +14,7 @@ import sys
 import tempfile
 import time
 import zipfile
+import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,6 +25,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from mica.cli.main import main
 from mica.format.records import with_crc
+from mica.learn import Head, digest
 
 MOST_BYTES, MOST_SECONDS = 300 << 20, 10.0
 LARGEST = 1 << 20
@@ -331,6 +333,42 @@ def packed(whole: bytes) -> Callable[[random.Random], Iterator[tuple[str, bytes]
     return some
 
 
+def tflite(chance: random.Random) -> Iterator[tuple[str, bytes]]:
+    files = [
+        *(DEMO.parents[1] / "docs").rglob("*.tflite"),
+        *(Path(__file__).resolve().parents[1] / "models").rglob("*.tflite"),
+    ]
+    for _ in range(25):
+        damaged = bytearray(chance.choice(sorted(files)).read_bytes())
+        for _ in range(chance.randrange(1, 6)):
+            damaged[chance.randrange(len(damaged))] = chance.choice((0, 1, 0x7F, 0x80, 0xFF, chance.randrange(256)))
+        yield "damaged.tflite", bytes(damaged)
+
+
+def heads(model: bytes) -> Callable[[random.Random], Iterator[tuple[str, bytes]]]:
+    """Heads of this model, with room for more than they have, and damaged ones whose checksum is mended."""
+
+    def some(chance: random.Random) -> Iterator[tuple[str, bytes]]:
+        for kind, width, labels in (
+            ("prototype", 128, 60),
+            ("softmax", 128, 9),
+            ("anomaly", 128, 9),
+            ("anomaly", 4096, 40),
+        ):
+            head = Head(kind, width, model=digest(model), keep=1024)
+            for k in range(labels):
+                head.teach(np.full(width, k, np.int8), f"l{k}")
+            yield f"{kind}-{width}.learnt", (whole := head.state())
+            for _ in range(5):
+                damaged = bytearray(whole)
+                for _ in range(chance.randrange(1, 4)):
+                    damaged[chance.randrange(8, 120)] = chance.choice((0, 1, 0x7F, 0x80, 0xFF, chance.randrange(256)))
+                damaged[4:8] = struct.pack("<I", zlib.crc32(damaged[8:]))
+                yield "damaged.learnt", bytes(damaged)
+
+    return some
+
+
 def commands(kind: str, file: Path, there: Path) -> list[list[object]]:
     """The commands that read a file of this kind. there: a folder with digits.onnx, digits.mica, tones.mica, embedding.mica."""
     digits, tones, embedding, out = (there / n for n in ("digits.mica", "tones.mica", "embedding.mica", "out"))
@@ -347,7 +385,9 @@ def commands(kind: str, file: Path, there: Path) -> list[list[object]]:
             ["eval", tones, "--data", file.parent],
             ["pack", there / "tones.onnx", "--frontend", (there / "frontend").read_text(), "--calib", file, "-o", out],
         ]
-    if kind == "models":
+    if kind == "heads":
+        return [["eval", embedding, "--data", DEMO / "digits_test.npz", "--samples", 5, "--head", file]]
+    if kind in ("models", "tflite"):
         return [["pack", file, "-o", out], ["fit", file, "--board", "RPI_PICO"]]
     if kind == "packed":
         return [
@@ -358,12 +398,15 @@ def commands(kind: str, file: Path, there: Path) -> list[list[object]]:
     return data[:2] if kind == "pictures" else data
 
 
-KINDS = {"arrays": arrays, "tables": tables, "sounds": sounds, "pictures": pictures, "models": models}
+KINDS = {"arrays": arrays, "tables": tables, "sounds": sounds, "pictures": pictures, "models": models, "tflite": tflite}
+OTHERS = ("packed", "heads")  # of models that are packed first
 
 
 def cases(kind: str, chance: random.Random, there: Path) -> Iterator[tuple[str, list[object]]]:
     """(file's name, command) for all files of a kind; the file lies in `there` while a case is tried."""
-    makers = KINDS | {"packed": packed((there / "digits.mica").read_bytes())}
+    makers: dict[str, Callable[[random.Random], Iterator[tuple[str, bytes]]]] = dict(KINDS)
+    makers |= {"packed": packed((there / "digits.mica").read_bytes())}
+    makers |= {"heads": heads((there / "embedding.mica").read_bytes())}
     for name, data in makers[kind](chance):
         if len(data) > LARGEST:
             continue
@@ -409,4 +452,4 @@ def explore(seed: int, rounds: int, kinds: list[str]) -> None:
 
 if __name__ == "__main__":
     numbers = [int(a) for a in sys.argv[1:3]]
-    explore(numbers[0] if numbers else 0, numbers[1] if len(numbers) > 1 else 1, sys.argv[3:] or [*KINDS, "packed"])
+    explore(numbers[0] if numbers else 0, numbers[1] if len(numbers) > 1 else 1, sys.argv[3:] or [*KINDS, *OTHERS])

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hostile_files import DEMO, KINDS, archive, cases, header, npz, prepared, tried, wave, zeros
+from hostile_files import DEMO, KINDS, OTHERS, archive, cases, header, npz, prepared, tried, wave, zeros
 from targets import ALL, sampled
 
 TRIALS = Path(__file__).resolve().parents[3] / "shared" / "trials" / "hostile"
@@ -18,7 +18,7 @@ def there(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return prepared(tmp_path_factory.mktemp("hostile"))
 
 
-@pytest.mark.parametrize("kind", [*KINDS, "packed"])
+@pytest.mark.parametrize("kind", [*KINDS, *OTHERS])
 def test_files_of_up_to_1_mb(kind: str, there: Path) -> None:
     """All of three seeds with scripts/test --all, else a part of one."""
     wrong = []
