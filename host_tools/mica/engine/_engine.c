@@ -35,6 +35,11 @@ typedef struct {
     PyObject *frame;  // bytes of the fed input, null where none has been written
 } model_t;
 
+// A text of the file, which may hold any bytes; None where there is none.
+static PyObject *text(const char *s) {
+    return s == NULL ? Py_NewRef(Py_None) : PyUnicode_DecodeUTF8(s, (Py_ssize_t)strlen(s), "replace");
+}
+
 static size_t aligned(size_t n) {
     return (n + MICA_ALIGN - 1) / MICA_ALIGN * MICA_ALIGN;
 }
@@ -222,7 +227,7 @@ static PyObject *model_tensor_info(PyObject *self, PyObject *args) {
     if (dims == NULL) {
         return NULL;
     }
-    return Py_BuildValue("siiNdi", t.name, t.dtype, t.space, dims, (double)t.scale, t.zero_point);
+    return Py_BuildValue("NiiNdi", text(t.name), t.dtype, t.space, dims, (double)t.scale, t.zero_point);
 }
 
 static PyObject *model_read(PyObject *self, PyObject *args) {
@@ -297,7 +302,7 @@ static PyObject *model_step_info(PyObject *self, PyObject *args) {
     }
     mica_step_info_t s;
     mica_step_info(model_of(self), i, &s);
-    return Py_BuildValue("ssIIII(HHHH)(HHHH)", s.name, mica_kernel_name(s.kernel), (unsigned)s.flags, s.macs, s.scratch_min,
+    return Py_BuildValue("NsIIII(HHHH)(HHHH)", text(s.name), mica_kernel_name(s.kernel), (unsigned)s.flags, s.macs, s.scratch_min,
         s.scratch_want, s.inputs[0], s.inputs[1], s.inputs[2], s.inputs[3], s.outputs[0], s.outputs[1], s.outputs[2],
         s.outputs[3]);
 }
@@ -318,7 +323,7 @@ static PyObject *model_output_id(PyObject *self, PyObject *args) {
 
 static PyObject *model_metadata(PyObject *self, PyObject *args) {
     const char *key;
-    return PyArg_ParseTuple(args, "s", &key) ? Py_BuildValue("z", mica_metadata(model_of(self), key)) : NULL;
+    return PyArg_ParseTuple(args, "s", &key) ? text(mica_metadata(model_of(self), key)) : NULL;
 }
 
 // Golden vector i as bytes, or None beyond the last.
