@@ -248,6 +248,61 @@ def test_stream_by_dma(board: Link, chip: Chip, target: str) -> None:
     assert slower > 1.9 * passed  # each read in the loop takes the bus once
 
 
+ROM = """
+import struct
+half, byte = machine.mem16, machine.mem8
+
+@micropython.asm_thumb
+def _call(r0, r1, r2, r3):  # a function of two words, its arguments, the counter
+    mov(r7, r3)
+    mov(r6, r0)
+    mov(r0, r1)
+    mov(r1, r2)
+    ldr(r5, [r7, 0])
+    bl(GO)
+    ldr(r1, [r7, 0])
+    sub(r1, r1, r5)
+    b(END)
+    label(GO)
+    bx(r6)
+    label(END)
+    mov(r0, r1)
+
+def of_table(at, code):
+    while mem[at]:
+        if half[at] == code[0] | code[1] << 8:
+            return mem[at + 4]
+        at += 8
+
+nothing = of_table(half[0x14], b"IF")
+bits = lambda x: struct.unpack("<i", struct.pack("<f", x))[0]
+
+def cost(table, k, a, b):
+    fn = mem[of_table(half[0x16], table) + 4 * k]
+    found = 0
+    for n in range(100):  # one by one at first, then translated
+        took = _call(fn, a, b, 0x4ff00004) - _call(nothing, a, b, 0x4ff00004)
+        if n and took != found:
+            return [took, found]
+        found = took
+    return found
+"""
+
+
+def test_floats_cost_what_the_chip_takes(target: str, board: Link) -> None:
+    """A call into the ROM's tables, beside one of a function that only returns; also where one of them calls another."""
+    if target != PICO:
+        pytest.skip("an RP2350 has a unit for floats")
+    board.exec(ROM)
+    calls = (
+        "[cost(b'SF', k, bits(7.5), bits(2.5)) for k in (0, 1, 2, 3, 7, 27)] + [cost(b'SD', k, 0, 0) for k in (0, 31)]"
+    )
+    found = json.loads(board.exec(f"print({calls})"))
+    returns = 2
+    assert [n + returns for n in found] == [70, 73, 56, 69, 38, 63, 88, 23]
+    assert json.loads(board.exec("print([7.5 + 2.5, 7.5 - 2.5, 7.5 * 2.5, 7.5 / 2.5])")) == [10.0, 5.0, 18.75, 3.0]
+
+
 def test_ideal(monkeypatch: pytest.MonkeyPatch, target: str, tmp_path: Path) -> None:
     monkeypatch.setenv("MICA_MEMORY", "ideal")
     monkeypatch.setenv("MICA_FLASH", str(tmp_path / "flash.bin"))

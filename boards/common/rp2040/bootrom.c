@@ -2,8 +2,8 @@
 // description (section 2.8). The chip's ROM is not ours to ship, and programs flash through hardware that the emulator
 // lacks; here BKPT instructions ask the emulator to do it (machine.mjs answers them).
 //
-// Float and double are libgcc's. They round as the ROM's do, but also know NaN and denormals (the ROM does not), and take
-// other numbers of cycles.
+// Float and double are libgcc's. They round as the ROM's do, but also know NaN and denormals (the ROM does not). arithmetic.mjs
+// charges the cycles of the chip's.
 
 #include <stddef.h>
 #include <stdint.h>

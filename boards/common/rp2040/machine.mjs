@@ -2,6 +2,7 @@
 
 import fs from 'node:fs';
 import { BasePeripheral, RP2040 } from 'rp2040js';
+import { arithmeticOf } from './arithmetic.mjs';
 import { CycleClock } from './clock.mjs';
 import { Flash } from './xip.mjs';
 import { PioClock } from './pio.mjs';
@@ -110,6 +111,7 @@ export class Machine {
       error: (_, message) => this.stop('crash', message),
     };
     this.rp2040.loadBootrom(this.bootrom);
+    this.rp2040.arithmetic = arithmeticOf(this.bootrom);
     this.rp2040.flash.fill(0xff);
     this.rp2040.flash.set(this.content);
     this.rp2040.peripherals[COUNTER_PAGE] = new CycleCounter(this.rp2040, this);

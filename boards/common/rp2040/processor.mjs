@@ -1,5 +1,6 @@
 // Runs the core: rp2040js executes instructions one by one; what runs often is translated (translate.mjs).
 
+import { NONE, costAt, isFree } from './arithmetic.mjs';
 import { translate } from './translate.mjs';
 
 const HOT = 40; // executions before a translation pays
@@ -75,6 +76,7 @@ export class Processor {
       marks: this.marks,
       M: this,
       S: this.state,
+      arithmetic: rp2040.arithmetic ?? NONE,
       X: this.flash,
       F: this.flash.first,
     };
@@ -171,7 +173,9 @@ export class Processor {
   // or above 32; the overflow of ADCS and SBCS, where it adds the carry to an operand first; and SEV.
   step(pc) {
     const { core, registers, state } = this;
+    const { arithmetic } = this.context;
     const before = core.cycles;
+    const cost = costAt(arithmetic, pc, registers[14]);
     const op = this.fetch(pc);
     this.stepsAt = pc;
     if (pc - FLASH_BASE >>> 0 < FLASH_SPAN) {
@@ -207,6 +211,9 @@ export class Processor {
     }
     core.cycles += state.extra;
     state.extra = 0;
+    if (isFree(arithmetic, pc)) {
+      core.cycles = before + cost;
+    }
   }
 
   // Wait for a word of flash that the core asks for at its cycle `cycles`.

@@ -6,6 +6,8 @@
 // leaves; a branch back to its first instruction stays inside, until S.limit. So interrupts come between two such
 // runs, at most MAX_INSTRUCTIONS late.
 
+import { charge, isFree } from './arithmetic.mjs';
+
 const MAX_INSTRUCTIONS = 64;
 
 const FLASH_BASE = 0x10000000;
@@ -381,7 +383,8 @@ export function translate(start, fetch, context) {
       break;
     }
     seen.add(pc);
-    parts.push({ ...part, pc });
+    const free = isFree(context.arithmetic, pc);
+    parts.push({ ...part, pc, cycles: free ? 0 : part.cycles, branch: free ? 0 : 1 });
     pc += part.size ?? 2;
     if (part.next !== undefined) {
       if (part.next.cond === null && part.next.branch !== start) {
@@ -470,7 +473,7 @@ function assemble(start, parts, after, context) {
       lines.push(`if (u >>> 28 === 15) { ${save} core.cycles = c + ${cycles} + S.extra; S.extra = 0; core.BXWritePC(u >>> 0); return; }`);
       lines.push(leave('u & ~1', cycles));
     } else {
-      const taken = next.cond === null ? cycles : cycles + 1;
+      const taken = next.cond === null ? cycles : cycles + part.branch;
       const go =
         next.branch === start
           ? `{ c += ${taken}; if (c + S.extra < S.limit) continue; ${leave(start, 0)} }`
@@ -490,6 +493,7 @@ function assemble(start, parts, after, context) {
     return function () {
       let t = 0, s = 0, u = 0, a = 0, b = 0, w = 0;
       let c = core.cycles;
+      ${charge(context.arithmetic, start)}
       ${touched.map((r) => `let r${r} = R[${r}];`).join(' ')}
       let nz = core.N ? -1 : core.Z ? 0 : 1, cf = core.C ? 1 : 0, vf = core.V ? 1 : 0;
       for (;;) {
