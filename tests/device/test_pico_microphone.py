@@ -88,17 +88,32 @@ def numbers(board: EmulatedBoard, code: str, dtype: str = "<i2") -> np.ndarray:
     return np.frombuffer(board.get("_x"), dtype)
 
 
+def begun(x: np.ndarray) -> int:
+    """Return the frame in which the clock begins: it has no bit but the level that the line was left with."""
+    assert x[0] in (0, np.iinfo(x.dtype).min)
+    return int(x[0])
+
+
 def test_every_sample(board: EmulatedBoard, sound: np.ndarray) -> None:
     """16 bits, 32 bits, two channels: the frame in which the clock begins is empty, then come all, and silence when they have ended."""
     x = numbers(board, "record(1700)")
-    np.testing.assert_array_equal(x, np.r_[0, sound, np.zeros(99)])
+    np.testing.assert_array_equal(x, np.r_[begun(x), sound, np.zeros(99)])
     assert board.emulator.notes() == ["microphone: noise.wav has ended, after 0.10 s: it is silent"]
-    np.testing.assert_array_equal(
-        numbers(board, "record(800, bits=32)", "<i4"), np.r_[0, sound[:399].astype(int) << 16]
-    )
+    x = numbers(board, "record(800, bits=32)", "<i4")
+    np.testing.assert_array_equal(x, np.r_[begun(x), sound[:399].astype(int) << 16])
     both = numbers(board, "record(800, format=I2S.STEREO)").reshape(-1, 2)
-    np.testing.assert_array_equal(both[1:, 0], sound[:399])  # the first frame may begin with what the wire had
+    np.testing.assert_array_equal(both[:, 0], np.r_[begun(both[:, 0]), sound[:399]])
     assert not both[:, 1].any() and board.emulator.notes() == []
+
+
+def test_nothing_is_left_of_a_recording_that_was_broken_off(board: EmulatedBoard, sound: np.ndarray) -> None:
+    """What was left of a word when the clock stopped is not sent in the next recording's first frame."""
+    board.exec("from time import sleep_ms")
+    for n in range(100, 124, 3):
+        board.exec(f"record({n}); sleep_ms(200)")
+        x = numbers(board, "record(50)")
+        np.testing.assert_array_equal(x, np.r_[begun(x), sound[:49]], f"after {n}")
+        board.exec("sleep_ms(200)")
 
 
 def test_time(board: EmulatedBoard) -> None:

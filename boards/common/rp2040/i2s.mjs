@@ -28,7 +28,7 @@ export class Microphone {
 
   rise() {
     if (this.pio.nanos - this.edge > PAUSE) {
-      this.at = 0;
+      this.at = this.word = 0;
       this.right = false;
       this.begun = 0;
       this.told.clear();

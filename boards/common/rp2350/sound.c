@@ -22,7 +22,7 @@ static uint32_t next_sample(const io_t *io, source_t *s) {
 static int i2s_edge(const io_t *io, source_t *s, int rises) {
     if (rises) {
         if ((double)(io->now - s->rose) > s->pause / 1e9 * io->second) {
-            s->at = s->right = s->told = 0;
+            s->at = s->word = s->right = s->told = 0;
             s->begun = 0;
         }
         s->rose = io->now;
