@@ -58,7 +58,7 @@ def run(args: argparse.Namespace) -> int:
             if seen
             else given
             if given is not None
-            else read_arrays(args.input, target.table_inputs(args.model, args.input))
+            else dict(read_arrays(args.input, target.table_inputs(args.model, args.input)))  # several looks at each
         )
 
     def check(model: ModelFile) -> object:

@@ -57,7 +57,7 @@ def inputs_for(board: Runner, path: str | None, n: int | None) -> list[list[np.n
         return [list(g.inputs) for g in board.model.golden[:n]]
     n = DEFAULT_SAMPLES if n is None else n
     if path is not None:
-        arrays = read_arrays(path, evaluation.table_inputs(board.model))
+        arrays = dict(read_arrays(path, evaluation.table_inputs(board.model)))  # each is looked at n times
         return [board.quantise(pick(board.model, arrays, k, path)) for k in range(n)]
     rng = np.random.default_rng(0)
     return [[random_input(board.model, board.model.tensors[t], rng) for t in board.model.inputs] for _ in range(n)]
