@@ -56,6 +56,8 @@ LONG = (
     "bench/test_scratch.py",
     "kernels/test_oracle.py",
     "models/test_learning_accuracy.py",
+    "fleet/test_one_bad_board.py",
+    "host/test_hostile_files.py",
 )
 
 
