@@ -5,7 +5,7 @@ program, through the engine's own entry points. Runs the four models too, if the
 step writes are compared with the numpy reference before a count is printed; extreme data are compared as well. The
 counts are deterministic: the same sources and compiler give the same numbers on any computer. Code, constants and data
 are read without waiting, as from RAM; a board with its code in slow flash is slower. `--xip` puts all of them but the
-inner loops behind a model of the RP2040's flash cache, which no board has confirmed.
+inner loops behind the virtual Pico's flash cache.
 
 `--isa ref` runs the plain reference kernels on the same cores. `--json OUT.json` keeps the numbers,
 `--against OLD.json` prints their ratio to older ones: below 1 is faster now. `--only NAME` measures something else:
@@ -42,9 +42,8 @@ from mica.reference.executor import ReferenceModel
 
 ROOT = Path(__file__).resolve().parents[2]
 DEFAULT = ("m0plus", "m3", "m4", "m7", "m33", "m55", "rv32")
-# A line of the cache is two words: of a flash on four wires 6 clocks for the address, 2 for the mode, 4 to wait, 16 for the data,
-# at half of the core's clock (the board's PICO_FLASH_SPI_CLKDIV).
-XIP_MISS = 56
+# Of a flash on four wires 6 clocks for the address, 2 for the mode, 4 to wait, 8 for a word, at half of the core's clock.
+XIP_MISS = 40
 MODULES = ("armv6m", "armv7emsp", "rv32imc")  # native modules that `--only sizes` builds
 
 

@@ -317,7 +317,7 @@ def plain_blocks() -> dict[int, Block]:
         0x40048000: Fixed("XOSC", every(0x14), always={4: 0x80001000}),
         0x40060000: Block("ACCESSCTRL", every(0xEC)),
         0x40068000: Block("BUSCTRL", (0, 8)),
-        0x400E8000: Fixed("ROSC", every(0x18), always={0x18: 0x80001000, 0x1C: 1}),
+        0x400E8000: Fixed("ROSC", every(0x18), always={0x18: 0x80001000, 0x1C: 1, 0x20: 1}),
         0x400F0000: Trng(),
         0x40108000: Ticks(),
         # Counters do not count, and a pin of PWM has no level; what goes out at a UART is lost, and nothing comes in.

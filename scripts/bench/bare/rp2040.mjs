@@ -1,11 +1,13 @@
 // Runs a bare program in rp2040js: node rp2040.mjs [--xip=CYCLES] FOLDER_OF_NODE_MODULES PROGRAM.elf [ADDRESS FILE]...
 // The program prints with semihosting call 4, reads the core's cycles with 0x100 and ends with 0x18.
 //
-// --xip: flash is read through a model of the RP2040's cache (datasheet, 2.6.3: 16 kB, two ways, lines of 8 bytes), each miss
-// taking so many cycles. The replacement policy is not documented; the line used longest ago goes here. A model, not a board.
+// --xip: flash is read through the cache of the virtual Pico (boards/common/rp2040/cache.mjs), each missing word taking so many cycles.
 import fs from "node:fs";
 import path from "node:path";
 import { createRequire } from "node:module";
+
+const common = new URL("../../../boards/common/", import.meta.url);
+const { Cache } = await import(new URL("rp2040/cache.mjs", common));
 
 const xip = process.argv.find((word) => word.startsWith("--xip="));
 const [modules, program, ...files] = process.argv.slice(2).filter((word) => word !== xip);
@@ -33,22 +35,14 @@ for (let i = 0; i < elf.readUInt16LE(44); i++) {
 for (let i = 0; i + 1 < files.length; i += 2) place(Number(files[i]), fs.readFileSync(files[i + 1]));
 
 if (xip) {
-  const miss = Number(xip.split("=")[1]);
-  const sets = 16384 / 2 / 8;
-  const newer = new Int32Array(sets).fill(-1); // number of the line that each way holds
-  const older = new Int32Array(sets).fill(-1);
-  const touch = (line) => {
-    const set = line % sets;
-    if (newer[set] === line) return;
-    if (older[set] !== line) mcu.core.cycles += miss;
-    older[set] = newer[set];
-    newer[set] = line;
-  };
+  const { cache: geometry, rp2040: chip } = JSON.parse(fs.readFileSync(new URL("flash.json", common)));
+  const cost = Number(xip.split("=")[1]);
+  const cache = new Cache(geometry, chip.filled);
   for (const name of ["readUint32", "readUint16", "readUint8"]) {
     const read = mcu[name].bind(mcu);
     mcu[name] = (address) => {
       const offset = (address >>> 0) - 0x10000000;
-      if (offset >= 0 && offset < 0x1000000) touch(offset >>> 3);
+      if (offset >= 0 && offset < 0x1000000 && cache.misses(offset >>> 2)) mcu.core.cycles += cost;
       return read(address);
     };
   }
