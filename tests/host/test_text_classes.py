@@ -234,12 +234,21 @@ def merges() -> Tokenizer:
     return t
 
 
+def byte_level() -> Tokenizer:
+    letters = pre_tokenizers.ByteLevel.alphabet()
+    vocab = {c: k for k, c in enumerate(["<unk>", *sorted(letters), "ra", "\u0120ra", "in"])}
+    t = Tokenizer(models.BPE(vocab, [("r", "a"), ("\u0120", "ra"), ("i", "n")]))
+    t.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=True, use_regex=False)
+    return t
+
+
 KINDS: dict[str, Callable[[], Tokenizer]] = {
     "bert": lambda: bert(word_pieces()),
     "level": lambda: word_level(normalizer=normalizers.Lowercase(), pre_tokenizer=pre_tokenizers.WhitespaceSplit()),
     "runs": lambda: word_level(pre_tokenizer=pre_tokenizers.Whitespace()),
     "unigram": unigram,
     "merges": merges,
+    "bytes": byte_level,
 }
 
 
@@ -253,7 +262,7 @@ def test_tokens(kind: str, tmp_path: Path) -> None:
     t = vocabulary.read(str(tmp_path / "tokenizer.json"))
     placed = tokens_of(t)
     texts = ["rain and sun", "Rain... and, SUN!", "rainsun  xyz \u20acrain", "", "a\u0301 \u4e2d\u6587 \U0001f600"]
-    texts += [text for text, _ in SAID] + [f"a{chr(c)}n" for c in range(33, 0x180)]
+    texts += [text for text, _ in SAID] + [f"a{chr(c)}n" for c in range(33, 0x180)] + [" rain", "  rain", " "]
     expected = [theirs.encode(text).ids for text in texts]
     ends = [placed.begin is not None, placed.end is not None]
     found = [tokens.row(placed, text, 99) for text in texts]

@@ -54,7 +54,8 @@ mp_obj_t mp_mica_encode(const mica_model_t *m, mp_obj_t text_in) {
     vocabulary(m, &t);
     mp_buffer_info_t buf;
     mp_get_buffer_raise(text_in, &buf, MP_BUFFER_READ);
-    const size_t space = buf.len != 0 && (t.flags & MICA_TOKEN_FLAG_SPACE) ? 1 : 0, n = buf.len + space;
+    const bool has_one = (t.flags & MICA_TOKEN_FLAG_BARE) && buf.len != 0 && *(const uint8_t *)buf.buf == ' ';
+    const size_t space = buf.len != 0 && (t.flags & MICA_TOKEN_FLAG_SPACE) && !has_one ? 1 : 0, n = buf.len + space;
     if (n >= UINT16_MAX) {
         mp_raise_msg_varg(&mp_type_ValueError, MP_ERROR_TEXT("a text of %u bytes; at most 65533 are allowed"), (unsigned)buf.len);
     }

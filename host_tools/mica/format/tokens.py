@@ -189,7 +189,7 @@ def character(text: bytes, at: int) -> int:
 def encode(t: Tokens, text: str | bytes) -> list[int]:
     """The tokens of a text, without `begin` and `end`. Raises Unspelled where it has no token for what no piece spells."""
     given = text.encode(errors="replace") if isinstance(text, str) else text
-    space = 1 if t.has("SPACE") and given else 0
+    space = 1 if t.has("SPACE") and given and not (t.has("BARE") and given.startswith(b" ")) else 0
     data = b" " * space + given
     ids = {t.pieces[i]: i for i in t.listed}
     longest = max(map(len, ids), default=0)

@@ -29,6 +29,7 @@ _END = ("</s>", "<eos>", "<|end_of_text|>", "<|endoftext|>", "<|im_end|>")
 _FRAMED = ("begin", "end", "unknown")
 _NAMED = (*_FRAMED, "padding")
 _BYTE = re.compile(r"<0x([0-9A-F]{2})>\Z")
+_ONE_SPACE = schema.TOKEN_FLAGS["SPACE"] | schema.TOKEN_FLAGS["BARE"]  # in front of a text that does not begin with one
 _UNDERLINE = "\u2581"  # SentencePiece's blank
 _TAKES = "a list of strings, a vocab.txt, or a tokenizer.json of BPE (byte-level or as Llama's), Unigram, WordPiece or WordLevel, is expected"
 
@@ -194,10 +195,10 @@ def _before(data: Mapping[str, Any]) -> tuple[int, bool]:
         if part["type"] == "ByteLevel":
             byte_level = True
             flags |= schema.TOKEN_FLAGS["WORDS"] if part.get("use_regex", True) else 0
-            flags |= schema.TOKEN_FLAGS["SPACE"] if part.get("add_prefix_space") else 0
+            flags |= _ONE_SPACE if part.get("add_prefix_space") else 0
         elif part["type"] == "Metaspace" and part.get("replacement", _UNDERLINE) == _UNDERLINE:
             scheme = part.get("prepend_scheme") or ("always" if part.get("add_prefix_space", True) else "never")
-            flags |= schema.TOKEN_FLAGS["SPACE"] if scheme != "never" else 0
+            flags |= _ONE_SPACE if scheme != "never" else 0
         else:
             _refuse(f"the pre-tokenizer {part['type']}")
     return flags, byte_level

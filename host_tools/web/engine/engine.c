@@ -229,7 +229,8 @@ const uint32_t *API(tokens)(void) {
         return NULL;
     }
     const uint32_t all[] = {
-        t.count, t.begin, t.end, t.token, t.position, t.length, t.output, t.positions, t.window, t.flags & MICA_TOKEN_FLAG_SPACE,
+        t.count, t.begin, t.end, t.token, t.position, t.length, t.output, t.positions, t.window,
+        t.flags & (MICA_TOKEN_FLAG_SPACE | MICA_TOKEN_FLAG_BARE),
     };
     memcpy(fields, all, sizeof(all));
     return fields;

@@ -260,11 +260,12 @@ export class Model {
     const at = this.#c.tokens();
     if (!at) return null;
     const [count, begin, end, token, position, length, output, positions, window, space] = this.#words(at, 10);
-    return { count, begin, end, token, position, length, output, positions, window, space: space !== 0 };
+    return { count, begin, end, token, position, length, output, positions, window, space };
   }
 
   encode(text) {
-    const bytes = new TextEncoder().encode((this.tokens.space && text ? ' ' : '') + text);
+    const { space } = this.tokens; // 1: a space stands in front of a text; 129: if it does not begin with one
+    const bytes = new TextEncoder().encode((space & 1 && text && !(space > 1 && text.startsWith(' ')) ? ' ' : '') + text);
     const room = this.#c.encode_bytes(bytes.length);
     const at = this.#put(new Uint8Array(room + bytes.length), (to) => to.set(bytes, room));
     const [count, failed] = this.#words(this.#c.encode(at + room, bytes.length, at), 2);
