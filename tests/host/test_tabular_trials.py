@@ -291,15 +291,25 @@ def test_a_kind_that_is_beyond() -> None:
 
 
 @pytest.mark.parametrize(
-    ("ops", "kind"), ((("TopK", "CumSum", "ArgMin", "GatherElements"), "AdaBoost"), (("Solve",), "Gauss"))
+    ("ops", "kind"),
+    (
+        (("TopK", "CumSum", "ArgMin", "GatherElements"), "AdaBoost"),
+        (("Scan", "CumSum", "Less", "Where"), "radius"),
+        (("Solve",), "Gauss"),
+    ),
 )
 def test_kinds_by_their_operators(ops: tuple[str, ...], kind: str, tmp_path: Path) -> None:
     net = Net()
     x = net.input([1, 3])
+    row = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [3]) for name in ("in", "out")]
+    body = helper.make_graph([helper.make_node("Neg", ["in"], ["out"])], "body", row[:1], row[1:])
     made = {
         "ArgMin": lambda: net.add("ArgMin", x, axis=1),
         "CumSum": lambda: net.add("CumSum", x, net.const(np.array(1))),
         "GatherElements": lambda: net.add("GatherElements", x, net.const(np.array([[0]])), axis=1),
+        "Less": lambda: net.add("Less", x, x),
+        "Scan": lambda: net.add("Scan", x, num_scan_inputs=1, body=body),
+        "Where": lambda: net.add("Where", net.const(np.array(True)), x, x),
         "Solve": lambda: net.add("Solve", x, x, domain="com.microsoft"),
         "TopK": lambda: net.add("TopK", x, net.const(np.array([1])), outputs=["v", "i"]),
     }

@@ -24,6 +24,11 @@ _KINDS: tuple[_Kind, ...] = (
         "train a GradientBoostingRegressor or a RandomForestRegressor, which add them up",
     ),
     (
+        lambda model: _operators(model) >= {"ArrayFeatureExtractor", "CumSum", "Less", "Scan", "Where"},
+        "neighbours within a radius: how many they are depends on the row",
+        "train a KNeighborsClassifier or a KNeighborsRegressor",
+    ),
+    (
         lambda model: "Solve" in _operators(model),
         "a GaussianProcessClassifier: it solves a system of equations for each row",
         "train an SVC(probability=True), or a GaussianProcessRegressor on the classes' numbers",
