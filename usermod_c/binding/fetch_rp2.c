@@ -7,7 +7,7 @@
 // * A DMA channel is claimed for one step at a time. If there is none, or a run in an interrupt finds the stream taken, likewise.
 #include "py/mpconfig.h"
 
-#if defined(PICO_BUILD) && PICO_RP2040
+#if defined(PICO_BUILD)
 
 #include "hardware/dma.h"
 #include "hardware/regs/addressmap.h"

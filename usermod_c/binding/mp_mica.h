@@ -90,7 +90,7 @@ MP_DECLARE_CONST_FUN_OBJ_VAR_BETWEEN(mp_mica_see_obj);
 void mp_mica_run_step(const mica_model_t *m, uint32_t i); // as mica_run_step(), on the cores that there are
 void mp_mica_run_rows(const mica_model_t *m, uint32_t i, uint32_t begin, uint32_t end); // as mica_run_rows(), likewise
 void mp_mica_cores_init(void);
-#if defined(PICO_BUILD) && PICO_RP2040
+#if defined(PICO_BUILD)
 extern const mica_fetch_t mp_mica_fetch; // fetch_rp2.c
 #endif
 MP_DECLARE_CONST_FUN_OBJ_VAR_BETWEEN(mp_mica_cores_obj);
