@@ -319,10 +319,12 @@ def run(
     timeout: float = 1200,
     xip: int | None = None,
     cycles: str | None = None,
+    cold: bool = False,
 ) -> list[Result]:
     """All jobs in one start of the emulator. Raises MicaError where it does not come to its end.
 
-    xip: cycles of each miss in a model of the RP2040's flash cache; None reads flash without a wait.
+    xip: cycles of each miss in a model of the RP2040's flash cache; None reads flash without a wait. With `cycles`, any number has
+    Result.late hold the waits of a Pico 2. cold: each step begins with an empty cache.
     cycles: a table of cycle_tables.TABLES that QEMU counts by as well.
     """
     totals = cache_dir() / "bench" / f"cycles-{os.getpid()}.txt"
@@ -331,6 +333,7 @@ def run(
     if core.command[0] == "node":
         need_program("node", "nodejs")
         command = ["node", str(BARE / "rp2040.mjs"), *([f"--xip={xip}"] if xip is not None else [])]
+        command += ["--cold"] if cold else []
         command += [str(node_modules()), str(program), hex(core.jobs), str(block)]
     else:
         need_program(core.command[0], "qemu-system-arm" if "arm" in core.command[0] else "qemu-system-misc")
@@ -340,7 +343,8 @@ def run(
         ]  # fmt: skip
         if cycles is not None:
             mark = address_of(core, program, cycle_tables.MARK)
-            command += cycle_tables.options(core.command[0], cycles, mark, totals)
+            places = (core.code, core.jobs) if xip is not None else None
+            command += cycle_tables.options(core.command[0], cycles, mark, totals, places, cold)
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=timeout, stdin=subprocess.DEVNULL)
     except subprocess.TimeoutExpired:

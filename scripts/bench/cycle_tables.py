@@ -26,6 +26,7 @@ TABLES = {"m4": "cortex_m4", "m33": "cortex_m4", "rv32": "hazard3"}
 NAMES = {"cortex_m4": "cycles (M4)", "hazard3": "cycles (Hazard3)"}
 
 MARK = "board_count"  # the program's reading of its counter
+MISS = 56  # cycles that a line takes in the plugin's cache
 READINGS_OF_LOADING = 4  # by bare/main.c: around mica_check(), around loading; then two for each step
 
 
@@ -50,9 +51,14 @@ def library(qemu: str) -> Path:
     return made
 
 
-def options(qemu: str, table: str, mark: int, out: Path) -> list[str]:
-    """Options with which QEMU is started. mark: the address at which the program reads its counter."""
-    return ["-plugin", f"{library(qemu)},table={table},mark={mark:#x},out={out}"]
+def options(
+    qemu: str, table: str, mark: int, out: Path, flash: tuple[int, int] | None = None, cold: bool = False
+) -> list[str]:
+    """Options with which QEMU is started. mark: the address at which the program reads its counter. flash: where code
+    and data begin that a Pico 2 would have in flash; the cycles that it waits then stand in the place of late
+    addresses. cold: nothing is in the cache when a step begins."""
+    waits = f",code={flash[0]:#x},data={flash[1]:#x}{',cold=on' if cold else ''}" if flash else ""
+    return ["-plugin", f"{library(qemu)},table={table},mark={mark:#x},out={out}{waits}"]
 
 
 def steps(out: Path, n_steps: Sequence[int]) -> list[list[tuple[int, int, int]]]:

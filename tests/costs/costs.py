@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import pickle
 import subprocess
 import sys
@@ -37,7 +38,7 @@ sys.path[:0] = [str(ROOT / name) for name in FOLDERS]
 import bare_metal  # noqa: E402
 import layers  # noqa: E402
 from bare_metal import CORES, Core, Job  # noqa: E402
-from fitting import algorithms, fit_all, samples  # noqa: E402
+from fitting import algorithms, fit_all, misses, samples  # noqa: E402
 from layer_sweeps import BOARD, coded, swept_layers, takes, windowed  # noqa: E402
 from network_sweeps import MODELS, classic, compiled_nets  # noqa: E402
 from reference_models import whole_models  # noqa: E402
@@ -46,6 +47,7 @@ from step_sweeps import axis_windows, decoder, norms, places, small_pools, sound
 from mica.boards import BoardSpec, load_board  # noqa: E402
 from mica.compile import compile_file  # noqa: E402
 from mica.cost import features  # noqa: E402
+from mica.cost.prediction import predict  # noqa: E402
 from mica.cost.table import PATH, Table  # noqa: E402
 from mica.errors import MicaError  # noqa: E402
 from mica.format import codec  # noqa: E402
@@ -59,6 +61,8 @@ from mica.run.open import open_runner  # noqa: E402
 from mica.toolchain.cache import cache_dir  # noqa: E402
 
 DEFAULT = ("m0plus", "m3", "m4", "m7", "m33", "m55", "rv32")
+MISSES = "misses"  # the same for what the flash cache lacks, on the cores of CACHED
+CACHED = ("m0plus", "m33")
 ALGORITHMS = "algorithms"  # --only's name for the steps that some cores compute by another algorithm than the rest
 
 
@@ -113,8 +117,9 @@ print(free, gc.mem_free())
 
 def board_facts(board: BoardSpec, core: Core) -> dict[str, Any]:
     """Facts of a board, measured on its emulator, as `Table.board` returns them."""
-    calls, overheads, heaps, frees, cycles = [], [], [], [], []
+    calls, overheads, heaps, frees, cycles, missed = [], [], [], [], [], []
     for name in ON_BOARDS:
+        os.environ["MICA_MEMORY"] = "ideal"
         model = compile_file(MODELS / "exports" / f"{name}.onnx", plain=True).model
         rng = np.random.default_rng(zlib.crc32(name.encode()))
         inputs = [bare_metal.random_input(model.tensors[i], rng) for i in model.inputs]
@@ -134,21 +139,31 @@ def board_facts(board: BoardSpec, core: Core) -> dict[str, Any]:
         cycles += [times.total / total] if times.instructions else []
         heaps.append((len(bare), before - after - (0 if static else want)))
         frees.append(before)
+        if board.flash_miss:
+            os.environ["MICA_MEMORY"] = "waits"
+            with open_runner(job.data, board.target) as runner:
+                waited = runner.bench(job.inputs, 1).waits[-1]
+            told = predict(model, job.data, board, Table.read()).layers
+            missed.append((waited - sum(layer["flash"] for layer in told)) / board.flash_miss)
     layer, run = np.polyfit(*np.array(overheads, float).T, 1)
     step, fixed = np.polyfit(*np.array(heaps, float).T, 1)
-    return {
-        "revision": _revision(),
-        "core": core.name,
-        "port": board.port.name,
-        "ram": board.ram,
-        "arena": board.arena,
-        "free_heap": min(frees),
-        "call": round(float(np.median(calls)), 1),
-        "run": round(float(run), 1),
-        "layer": round(float(layer), 1),
-        "heap_fixed": round(float(fixed)),
-        "heap_step": round(float(step), 1),
-    } | ({"cycles": round(float(np.median(cycles)), 3)} if cycles else {})
+    return (
+        {
+            "revision": _revision(),
+            "core": core.name,
+            "port": board.port.name,
+            "ram": board.ram,
+            "arena": board.arena,
+            "free_heap": min(frees),
+            "call": round(float(np.median(calls)), 1),
+            "run": round(float(run), 1),
+            "layer": round(float(layer), 1),
+            "heap_fixed": round(float(fixed)),
+            "heap_step": round(float(step), 1),
+        }
+        | ({"run_misses": max(0, round(float(np.median(missed))))} if missed else {})
+        | ({"cycles": round(float(np.median(cycles)), 3)} if cycles else {})
+    )
 
 
 def unseen(folder: Path) -> Iterator[Job]:
@@ -245,13 +260,23 @@ def measure_core(core: Core, only: str | None, keep: str | None) -> dict[str, An
         raise MicaError(f"{core.name}: {why}")
     revision = _revision()  # now: the tree may move on while this runs
     part = PARTS.get(only or "")
-    found = [] if only == ALGORITHMS else samples(core, part.jobs() if part else corpus())
+    found = [] if only in (ALGORITHMS, MISSES) else samples(core, part.jobs() if part else corpus())
     if keep:
         Path(keep).write_text(json.dumps([vars(s) for s in found]))
     if only is None:
-        return {"revision": revision, "unit": core.unit, "isa": core.isa, "kinds": fit_all([*found, *algorithms(core)])}
+        facts = {
+            "revision": revision,
+            "unit": core.unit,
+            "isa": core.isa,
+            "kinds": fit_all([*found, *algorithms(core)]),
+        }
+        content = _content()
+        table = Table({**content, "cores": content["cores"] | {core.name: facts}})
+        return facts | ({"misses": fit_all(misses(core, corpus(), table))} if core.name in CACHED else {})
     facts: dict[str, Any] = _content()["cores"][core.name]
-    if part:
+    if only == MISSES:
+        facts["misses"] = fit_all(misses(core, corpus(), Table.read()))
+    elif part:
         kept = {kind: f for kind, f in facts["kinds"].items() if not part.has(kind)}
         facts["kinds"] = kept | fit_all([s for s in found if part.has(s.kind)])
     else:
@@ -262,7 +287,8 @@ def measure_core(core: Core, only: str | None, keep: str | None) -> dict[str, An
 def main() -> int:
     """Measure, fit, write; or judge."""
     about = {name: part.about for name, part in PARTS.items()} | {
-        ALGORITHMS: "what some cores compute by another algorithm"
+        ALGORITHMS: "what some cores compute by another algorithm",
+        MISSES: "what a flash cache lacks, of a Pico and a Pico 2",
     }
     parser = argparse.ArgumentParser(
         description=(__doc__ or "").format(

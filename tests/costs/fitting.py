@@ -6,15 +6,17 @@ import pickle
 import sys
 import zlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import bare_metal
+import cycle_tables
 import numpy as np
 from bare_metal import Core, Job
 from layer_sweeps import lines, paired, winograds
 
 from mica.cost import features
+from mica.cost.table import Table
 from mica.errors import MicaError
 from mica.format import codec
 
@@ -58,6 +60,32 @@ def algorithms(core: Core) -> list[Sample]:
             kinds = dict(features.of_step(model, model.steps[0], chosen.scratch_bytes))
             kind = f"conv2d_s8 {way}" if f"conv2d_s8 {way}" in kinds else list(kinds)[-1]
             found.append(Sample(job.name, kind, kinds[kind], chosen.counts[0]))
+    return found
+
+
+def misses(core: Core, jobs: Sequence[Job], table: Table) -> list[Sample]:
+    """Samples whose cost is what the flash cache of a Pico, or of a Pico 2, lacks of each step, which finds it empty: words, or lines."""
+    pico = core.isa == "armv6m"
+    program = bare_metal.build(core, more=bare_metal.HOT if pico else ())
+    jobs = [job for job in jobs if codec.decode(job.data).steps]
+    found = []
+    for at in range(0, len(jobs), PART):
+        part = [replace(job, times=1) for job in jobs[at : at + PART]]
+        if pico:
+            free, waited = (bare_metal.run(core, program, part, xip=each, cold=True) for each in (0, 1))
+            costs = [np.subtract(b.counts, a.counts) for a, b in zip(free, waited, strict=True)]
+        else:
+            waited = bare_metal.run(core, program, part, xip=1, cycles=cycle_tables.TABLES[core.name], cold=True)
+            costs = [np.divide(r.late, cycle_tables.MISS) for r in waited]
+        for job, result, misses_of in zip(part, waited, costs, strict=True):
+            model = codec.decode(job.data)
+            for step, cost in zip(model.steps, misses_of, strict=True):
+                known = table.step(core.name, model, step, result.scratch_bytes)
+                if known is not None:
+                    found.append(
+                        Sample(job.name, *table.reads(core.name, model, step, result.scratch_bytes), float(cost))
+                    )
+        print(f"costs: {core.name}: waits of {min(at + PART, len(jobs))} of {len(jobs)} models", file=sys.stderr)
     return found
 
 

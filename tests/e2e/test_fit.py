@@ -25,7 +25,7 @@ from mica.run.open import open_runner
 
 PICO = "RPI_PICO@emu"
 MODELS = ("digits", "kws", "ic", "vww", "ad")
-WITHIN = 0.25
+WITHIN = 0.1
 
 
 def mica(*args: object) -> Result:
@@ -62,11 +62,8 @@ def convolution(folder: Path, n_in: int, size: int, n_out: int, stride: int = 1)
 @pytest.mark.parametrize(
     ("target", "name"), [*((PICO, name) for name in MODELS), ("RPI_PICO2@emu", "digits"), ("RPI_PICO2@emu", "kws")]
 )
-def test_predicts_the_virtual_pico(
-    target: str, name: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Cycles are within 25 % of `mica bench`, each layer within half, and the heap within 6 kB."""
-    monkeypatch.setenv("MICA_MEMORY", "ideal")
+def test_predicts_the_virtual_pico(target: str, name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Cycles, waits for flash among them, are within 10 % of `mica bench`, each layer within half, and the heap within 6 kB."""
     board = load_board(target.removesuffix("@emu"))
     compiled = compile_file(network(name), None, {"N": 1}, plain=True, scratch_limit=board.scratch)
     told = predict(compiled.model, compiled.data, board, Table.read())
@@ -127,7 +124,7 @@ def test_command(digits: Path) -> None:
     )
     people = mica("fit", digits, "--board", "RPI_PICO", "--layers")
     assert people.code == 0 and "fits" in people.out and "ms at 125 MHz" in people.out
-    assert "flash waits come on top" in people.out
+    assert ", of which flash " in people.out
     assert all(layer["name"] in people.out for layer in facts["layers"])
 
 

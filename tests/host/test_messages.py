@@ -196,7 +196,14 @@ def test_the_peak_is_one_row() -> None:
 
 def prediction(file: int, place: str | None, error: float = 0.0) -> Prediction:
     ram = {"arena_on_heap": 0, "tensors": 1, "scratch_want": 2, "arena": 3, "heap_needed": 4, "tables": 5, "heap": 6}
-    time = {"unit": "cycles", "total": 7_489_000_000, "milliseconds": 59_912.0, "clock": 125e6, "complete": True}
+    time = {
+        "unit": "cycles",
+        "total": 7_489_000_000,
+        "milliseconds": 59_912.0,
+        "flash": 0,
+        "clock": 125e6,
+        "complete": True,
+    }
     return Prediction(
         "RPI_PICO",
         place is not None,

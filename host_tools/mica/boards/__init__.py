@@ -76,6 +76,7 @@ class BoardSpec:
     emulator: Emulator | None = None
     # Of no concern to a build, which goes by the repr.
     esptool: Esptool | None = field(default=None, repr=False)
+    flash_miss: int = field(default=0, repr=False)  # cycles of what its flash cache lacks (cost/waits.py); 0: not known
     native: str = field(default="", repr=False)  # native modules of stock MicroPython here, as mpy_ld.py calls them
     stock_heap: int = field(
         default=0, repr=False

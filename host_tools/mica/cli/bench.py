@@ -9,6 +9,7 @@ from typing import Any
 from mica.boards import emulated_board
 from mica.cli import outputs, target, text
 from mica.cli.verify import check_of, inputs_for
+from mica.cost import waits
 from mica.errors import MicaError
 from mica.printable import printable_lines
 from mica.report import layer_bars
@@ -21,7 +22,7 @@ ESTIMATED = "cycles (estimate)"  # by another core's table, since no table of th
 JSON_KEYS = (
     "file, target, unit (cycles, instructions or seconds), estimate (true for cycles that are one), total, overhead "
     "(outside of layers), instructions (counted beside such cycles, else null), free_heap (with the model loaded), runs, "
-    "macs_per_second (null where the unit is no time), layers[] (index, name, kernel, macs, cost, instructions, share, "
+    "macs_per_second (null where the unit is no time), layers[] (index, name, kernel, macs, cost, flash, instructions, share, "
     "macs_per_second, runs_in), functions[] with --functions (name, instructions, cycles, share)"
 )
 
@@ -36,6 +37,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--runs", metavar="N", type=int, default=RUNS, help=f"take the shortest of N runs (default {RUNS})"
+    )
+    parser.add_argument(
+        "--copy-weights",
+        metavar="BYTES",
+        help="first copy so many bytes of weights into RAM, or auto: as of mica.Model",
     )
     parser.add_argument(
         "--functions",
@@ -63,6 +69,8 @@ def run(args: argparse.Namespace) -> int:
         check=check_of(args.data),
     ) as runner:
         clock = emulated.clock if emulated else 0
+        if args.copy_weights:
+            runner.hold(waits.budget(args.copy_weights))
         result = {"file": args.model, **bench(runner, args.data, args.runs, clock)}
         if args.functions:
             result["functions"] = functions(runner, args.data)
@@ -95,6 +103,7 @@ def bench(runner: Runner, data: str | None, runs: int, clock: int = 0) -> dict[s
         "estimate": bool(times.instructions),
         "total": round_(times.total),
         "overhead": round_(times.total - sum(times.steps)),
+        "flash": times.waits[-1] if times.waits else None,
         "instructions": times.instructions[-1] if times.instructions else None,
         "free_heap": times.free_heap,
         "runs": runs,
@@ -106,6 +115,7 @@ def bench(runner: Runner, data: str | None, runs: int, clock: int = 0) -> dict[s
                 "kernel": step.kernel,
                 "macs": step.macs,
                 "cost": round_(cost),
+                "flash": times.waits[i] if times.waits else None,
                 "instructions": times.instructions[i] if times.instructions else None,
                 "share": cost / times.total if times.total else 0.0,
                 "macs_per_second": rate(step.macs, cost),
@@ -174,6 +184,8 @@ def report(r: dict[str, Any]) -> str:
     )
     if r["macs_per_second"]:
         lines[-1] += f"; {r['macs_per_second'] / 1e6:.2f} million multiply-accumulates a second"
+    if r["flash"]:
+        lines[-1] += f"; of which flash {amount(r['flash'])}"
     if r["estimate"]:
         lines.append(f"instructions, counted: {text.count(r['instructions'])} in all")
     if r["free_heap"] is not None:

@@ -1,8 +1,9 @@
 """mica fit: RAM, flash and time of a model on a board, before anything is flashed.
 
 MODEL is a .mica file, or an .onnx or .tflite file, which is quantised as by `mica pack` with the same options. Exit code 0: it
-fits; 2: it does not. Times are predicted from steps that were measured in an emulator; waiting for flash comes on top. A chip that
-has no folder is --core m7 --mhz 600 --ram 512K: --ram is all of its RAM then.
+fits; 2: it does not. Times are predicted from steps that were measured in an emulator, and so are the waits for flash of boards with
+an RP2040 or RP2350. --copy-weights auto counts what mica.Model(..., weights="auto") copies into RAM. A chip that has no folder is
+--core m7 --mhz 600 --ram 512K: --ram is all of its RAM then.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from mica.boards import BoardSpec, chip, load_board, on_stock, parse_size, stock_boards
 from mica.cli import model_options, target, text
+from mica.cost import waits
 from mica.cost.prediction import Prediction, predict
 from mica.cost.table import Table
 from mica.errors import MicaError, Unsupported
@@ -25,7 +27,7 @@ if TYPE_CHECKING:
 
 JSON_KEYS = (
     "file, board, fits, reasons[], notes[], ram, flash, time (unit, total, overhead, error, milliseconds, "
-    "revision), layers[] (index, name, kernel, macs, cost, error)"
+    "flash, flash_milliseconds, revision), layers[] (index, name, kernel, macs, cost, flash, error)"
 )
 
 
@@ -43,6 +45,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         const="",
         help="mica is a native module on stock MicroPython, of so many bytes of RAM (as mica natmod --for prints; default: with all kernels)",
     )
+    parser.add_argument(
+        "--copy-weights", metavar="BYTES", help="bytes of weights that are copied into RAM, or auto: as of mica.Model"
+    )
     parser.add_argument("--layers", action="store_true", help="what every layer will take")
     model_options.add_arguments(parser, board=False)
 
@@ -53,7 +58,8 @@ def run(args: argparse.Namespace) -> int:
         model, data, proposed = _model(args, board)
     except Unsupported as e:
         return _refused(e, args, board)
-    prediction = predict(model, data, board, Table.read())
+    weights = waits.budget(args.copy_weights) if args.copy_weights else None
+    prediction = predict(model, data, board, Table.read(), weights)
     if proposed is not None:
         prediction.notes.append(proposed.text(args.model, board))
     text.show(
@@ -125,8 +131,9 @@ def report(name: str, p: Prediction, board: BoardSpec, with_layers: bool) -> str
         + ("" if ram["arena_on_heap"] else f" of {n(ram['arena'])}")
     )
     heap = "never measured" if ram["heap"] is None else n(ram["heap"]) + ("" if ram["heap_measured"] else ", estimated")
+    copies = f", {n(ram['weights'])} for copies of weights" if ram.get("weights") else ""
     lines.append(
-        f"heap    {n(ram['heap_needed'])} bytes ({n(ram['tables'])} for tables and runtime); free at the prompt: {heap}"
+        f"heap    {n(ram['heap_needed'])} bytes ({n(ram['tables'])} for tables and runtime{copies}); free at the prompt: {heap}"
     )
     rooms = {"romfs": flash["romfs"] or 0, "files": flash["storage"] or 0}
     places = {"romfs": ", read in place in the ROMFS", "files": ", in the file system"}
@@ -146,10 +153,13 @@ def _time(p: Prediction, board: BoardSpec) -> list[str]:
     if t["milliseconds"] is not None:
         least = "" if t["unit"] == "cycles" else "at least "  # an instruction takes a cycle or more
         ms = f", {least}{three_digits(t['milliseconds'])} ms at {t['clock'] / 1e6:.0f} MHz"
+        if t["flash"]:
+            ms += f", of which flash {three_digits(t['flash_milliseconds'])}"
+    waits = "" if board.flash_miss else "; flash waits come on top"
     about = f"give or take {_error(t['error'])}" if t["complete"] else "and more, see below"
     return [
         f"time    {three_digits(t['total'])} {t['unit']}{ms}, {about}",
-        f"        predicted, from steps measured in an emulator (revision {t['revision']}); flash waits come on top",
+        f"        predicted, from steps measured in an emulator (revision {t['revision']}){waits}",
     ]
 
 

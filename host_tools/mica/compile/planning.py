@@ -1,9 +1,12 @@
 """Stages from the graph of kernels to the packed model: states, memory, bytes, and less memory where a board needs it."""
 
+import math
 from dataclasses import replace
 
 from mica.compile import board_fit
 from mica.compile.state import Compiled, State
+from mica.cost import waits
+from mica.cost.table import Table
 from mica.errors import MicaError
 from mica.format.codec import encode
 from mica.packing import model as packing
@@ -72,4 +75,22 @@ def plan_for_board(s: State) -> State:
     if smaller is not None:
         s.compiled, s.strips = smaller.compiled, smaller
         s.watch.note(f"does not fit {board.name} layer by layer: layers run in strips, as with --ram {smaller.bytes}")
+    return s
+
+
+def order_weights(s: State) -> State:
+    """The file names the layers whose weights are to be in RAM, where the board reads those of some from flash again and again."""
+    board, model, table = s.job.board, s.compiled.model, Table.read()
+    core = table.core_of(board) if board is not None else None
+    if core is None or board is None or not board.flash_miss:
+        return s
+    best = waits.best_order(
+        model,
+        lambda step, in_ram: table.misses(
+            core, model, step, min(model.scratch_want, board.scratch), math.inf if in_ram else 0.0
+        ),
+    )
+    if best != waits.order(model):
+        model.metadata[waits.KEY] = " ".join(map(str, best))
+        s.changed = True
     return s

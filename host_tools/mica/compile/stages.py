@@ -40,6 +40,7 @@ STAGES: tuple[tuple[str, Stage], ...] = (
     ("plan", planning.plan),
     ("pack", planning.pack),
     ("plan for the board", planning.plan_for_board),
+    ("order weights", planning.order_weights),
     ("picture", finish.picture),
     ("check labels", finish.check_labels),
     ("golden vectors", finish.golden),

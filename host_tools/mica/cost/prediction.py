@@ -4,13 +4,15 @@ RAM and flash are sums of what the file says and what the board's table says. Ti
 measured in an emulator also what the interpreter's loop adds. Nothing here opens a port.
 """
 
-from collections.abc import Mapping
+import math
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from mica.boards import BoardSpec
+from mica.cost import waits
 from mica.cost.table import StepCost, Table
-from mica.format.codec import ModelFile
+from mica.format.codec import ModelFile, StepRecord
 from mica.format.order import CALL_COST, call_dims, is_image
 from mica.images import romfs
 
@@ -29,12 +31,17 @@ class Prediction:
     layers: list[dict[str, Any]] = field(default_factory=list)
 
 
-def predict(model: ModelFile, data: bytes, board: BoardSpec, table: Table) -> Prediction:
-    """Predict RAM, flash and time of the file `data`, decoded as `model`, on a board."""
+def predict(
+    model: ModelFile, data: bytes, board: BoardSpec, table: Table, weights: int | str | None = None
+) -> Prediction:
+    """Predict RAM, flash and time of the file `data`, decoded as `model`, on a board. weights: as of the board's `mica.Model`."""
     p = Prediction(board.name, True)
     copied = _flash(p, data, board)
     scratch = _ram(p, model, data, board, table, copied)
-    _time(p, model, board, table, scratch)
+    in_ram = set(range(len(model.steps))) if copied else _held(p, model, weights)
+    _time(p, model, board, table, scratch, in_ram)
+    if weights is None and not copied and p.time and p.time["flash"]:
+        _advise(p, model, board, table, scratch)
     if board.module:
         taken = f"take {board.module:,} bytes of its heap" if board.module > 0 else "were never measured there"
         p.notes.append(f"RAM: mica is a native module on stock MicroPython here; module, runtime and arena {taken}")
@@ -138,6 +145,30 @@ def _ram(p: Prediction, model: ModelFile, data: bytes, board: BoardSpec, table: 
     return scratch
 
 
+def _held(p: Prediction, model: ModelFile, weights: int | str | None) -> set[int]:
+    """The steps whose weights `mica.Model` copies into the heap, whose bytes it counts."""
+    p.ram["weights"] = 0
+    if weights is None:
+        return set()
+    room = (p.ram["heap"] or 0) - p.ram["heap_needed"]
+    room = max(0, room - max(waits.LEFT, room // 4)) if weights == waits.AUTO else min(int(weights), room)
+    held = waits.held(model, room)
+    p.ram["weights"] = sum(held.values())
+    p.ram["heap_needed"] += p.ram["weights"]
+    return set(held)
+
+
+def _advise(p: Prediction, model: ModelFile, board: BoardSpec, table: Table, scratch: int) -> None:
+    """Note what copies of weights would bring, where that is a tenth of the time."""
+    other = Prediction(p.board, True, ram=dict(p.ram))
+    _time(other, model, board, table, scratch, _held(other, model, waits.AUTO))
+    if p.time and other.time and other.time["total"] < 0.9 * p.time["total"]:
+        p.notes.append(
+            f'time: mica.Model(..., weights="auto") copies {other.ram["weights"]:,} bytes of weights into RAM: '
+            f"{other.time['total'] / p.time['total']:.0%} of the time"
+        )
+
+
 def tables_in_heap(model: ModelFile, facts: Mapping[str, float]) -> int:
     """Bytes of heap of a loaded model without its state. facts: `Table.board`."""
     strips = _strip_tables(model) if model.strips else 0
@@ -165,14 +196,22 @@ def room(p: Prediction, model: ModelFile, feed: bool = False) -> int:
 SPARE = 2048  # bytes of heap that no plan takes
 
 
-def _time(p: Prediction, model: ModelFile, board: BoardSpec, table: Table, scratch: int) -> None:
-    """Costs by layer, and their sum."""
+def _time(
+    p: Prediction, model: ModelFile, board: BoardSpec, table: Table, scratch: int, in_ram: Collection[int] = ()
+) -> None:
+    """Costs by layer, and their sum. in_ram: steps whose constants lie in RAM."""
     core = table.core_of(board)
     costs: list[StepCost | None] = [table.step(core, model, s, scratch) if core else None for s in model.steps]
     if core:
         _add_calls(costs, model, core, table, scratch)
     facts = table.board(board)
     each = facts["cycles"] or 1.0
+    cache = waits.Cache(model, in_ram)
+    flash = [
+        _waits(table, board, model, s, scratch, i in in_ram, cache, (cost.cost if cost else 0.0) * each)
+        + facts["layer_misses"] * board.flash_miss
+        for i, (s, cost) in enumerate(zip(model.steps, costs, strict=True))
+    ]
     for i, (step, cost) in enumerate(zip(model.steps, costs, strict=True)):
         p.layers.append(
             {
@@ -180,7 +219,8 @@ def _time(p: Prediction, model: ModelFile, board: BoardSpec, table: Table, scrat
                 "name": step.name,
                 "kernel": step.kernel,
                 "macs": step.macs,
-                "cost": round((cost.cost + facts["call"]) * each) if cost else None,
+                "cost": round((cost.cost + facts["call"]) * each + flash[i]) if cost else None,
+                "flash": round(flash[i]),
                 "error": cost.error if cost else None,
             }
         )
@@ -192,9 +232,11 @@ def _time(p: Prediction, model: ModelFile, board: BoardSpec, table: Table, scrat
     if strange:
         p.notes.append(f"time: without {', '.join(strange)}, which were never measured on this core")
     n = len(model.steps)
-    overhead = (facts["run"] + facts["layer"] * n) * each
+    outside = facts["run_misses"] * board.flash_miss
+    overhead = (facts["run"] + facts["layer"] * n) * each + outside
     steps = sum(c.cost for c in known)
-    total = (steps + facts["call"] * n) * each + overhead
+    waited = sum(flash) + outside
+    total = (steps + facts["call"] * n) * each + overhead + sum(flash)
     if facts["cycles"]:
         p.notes.append(f"time: an instruction is taken for {each:.2f} cycles, the average of networks in the emulator")
     p.time = {
@@ -205,8 +247,33 @@ def _time(p: Prediction, model: ModelFile, board: BoardSpec, table: Table, scrat
         "complete": not strange,
         "clock": board.clock or None,
         "milliseconds": 1000 * total / board.clock if board.clock else None,
+        "flash": round(waited),
+        "flash_milliseconds": 1000 * waited / board.clock if board.clock else None,
         "revision": table.revision(core),
     }
+
+
+def _waits(
+    table: Table,
+    board: BoardSpec,
+    model: ModelFile,
+    step: StepRecord,
+    scratch: int,
+    in_ram: bool,
+    cache: waits.Cache,
+    cost: float,
+) -> float:
+    """Cycles that a step waits for flash, beside its `cost`."""
+    core = table.core_of(board)
+    if core is None or not board.flash_miss:
+        return 0.0
+    words, blocks = 0.0, 1
+    if board.mcu in waits.STREAMS and not in_ram:
+        x = model.tensors[step.inputs[0]].dims
+        words, blocks = waits.streamed(step, math.prod(x[:-1]), scratch)
+    missed = table.misses(core, model, step, scratch, math.inf if in_ram else words, cache)
+    stream = words * waits.STREAMS.get(board.mcu, 0.0) * board.flash_miss
+    return missed * board.flash_miss + waits.overlapped(stream, blocks, cost)
 
 
 def unhindered(model: ModelFile, board: BoardSpec, table: Table) -> dict[str, Any] | None:

@@ -14,7 +14,7 @@ from typing import Any
 
 from mica.boards import BoardSpec
 from mica.boards.isa import isas
-from mica.cost import features
+from mica.cost import features, waits
 from mica.errors import MicaError
 from mica.format.codec import ModelFile, StepRecord, TensorRecord
 
@@ -23,7 +23,8 @@ PATH = Path(__file__).with_name("table.json")
 # Of a board, in units of its core: "call" a step's call from Python, "run" and "layer" what a run adds outside of its steps, once and
 # for each of them; in bytes of heap: "heap_fixed" the runtime and a model's object, "heap_step" tables and callable of a step.
 # "cycles": of an instruction on average, where the core's unit is instructions and the board's emulator estimates cycles.
-BOARD_FACTS = ("call", "run", "layer", "heap_fixed", "heap_step", "cycles")
+# "run_misses" and "layer_misses": of the flash cache, by MicroPython's loop.
+BOARD_FACTS = ("call", "run", "layer", "heap_fixed", "heap_step", "cycles", "run_misses", "layer_misses")
 
 GUESS = 4.0  # cycles for a multiplication, or a byte that is read or written, where nothing was measured
 
@@ -117,6 +118,39 @@ class Table:
         """The cost of a step on a core; None for a kind that was never measured. scratch: bytes beside the tensors."""
         known = self._known(core, features.of_step(model, step, scratch))
         return min(known, key=lambda way: way.cost) if known else None
+
+    def reads(
+        self, core: str, model: ModelFile, step: StepRecord, scratch: int, elsewhere: float = 0.0
+    ) -> tuple[str, features.Counts]:
+        """Return the kind of a step that `step` finds cheapest, and the counts of what it reads from flash.
+
+        elsewhere: words of its constants that do not come through the cache.
+        """
+        algorithms = features.of_step(model, step, scratch)
+        kinds = dict(algorithms)
+        cheapest = min(self._known(core, algorithms), key=lambda way: way.cost, default=None)
+        kind = cheapest.kind if cheapest else algorithms[0][0]
+        return kind, waits.counts(step, kinds[kind], core not in waits.BY_PIXEL, elsewhere)
+
+    def misses(
+        self,
+        core: str,
+        model: ModelFile,
+        step: StepRecord,
+        scratch: int,
+        elsewhere: float = 0.0,
+        cache: waits.Cache | None = None,
+    ) -> float:
+        """Return how often the flash cache has not what a step reads; 0 on cores of which that was not measured.
+
+        cache: what the steps before it have left there; None: nothing.
+        """
+        kind, counts = self.reads(core, model, step, scratch, elsewhere)
+        if cache is not None:
+            cache.run(kind, counts)
+        kinds: Mapping[str, Any] = self.content["cores"][core].get("misses", {})
+        entry = kinds.get(kind) or kinds.get(features.without_codes(kind))
+        return _sum(counts, entry) if entry else 0.0
 
     def _known(self, core: str, algorithms: Sequence[tuple[str, features.Counts]]) -> list[StepCost]:
         """The cost of each algorithm of a step; empty if the first, which every core has, was never measured."""

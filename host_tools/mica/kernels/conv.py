@@ -83,6 +83,7 @@ def _conv2d_counts(step: Step, xs: Tensors, y: Tensor, scratch: int) -> Cost:
         "window": float(windows),
         "line": float(y.dims[1]),
         "tile": float(tiles),
+        "passes": float(tiles),  # over all weights: for waits (cost/waits.py)
         "row": float(tiles * cout),  # rows of weights that are unpacked
         "weight": float(tiles * cout * words),
         "single": float(single * cout),
@@ -118,6 +119,7 @@ def _pair_counts(windows: int, words: int, fours: int, scratch: int) -> Counts:
         "pair_word": float(windows // 2 * fours * words),
         "alone": float(windows % 2 * fours),
         "alone_word": float(windows % 2 * fours * words),
+        "pair_passes": float(passes),
         "four": float(passes * fours),
         "four_word": float(passes * fours * words),
     }

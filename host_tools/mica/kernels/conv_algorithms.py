@@ -40,6 +40,7 @@ def _winograd(step: Step, xs: Tensors, y: Tensor, scratch: int) -> Cost | None:
         "tile": float(tiles),
         "patch": float(tiles * cin),
         "edge_patch": float((w.count - w.whole) * cin),
+        "passes": float(passes),
         "row": float(passes * fours),
         "weight": float(passes * fours * cin),
     }
@@ -116,6 +117,7 @@ def _paired(step: Step, xs: Tensors, y: Tensor, scratch: int) -> Cost | None:
         "patch": float(c.groups * c.in_rows * cin),
         "patch_row": float(c.groups * c.in_rows * (c.parts if c.alone else 1)),
         "group": float(c.groups),
+        "passes": float(c.tiles),
         "row": float(c.tiles * cout * c.parts),
         "weight": float(c.tiles * cout * words) + decoding(c),
     }

@@ -79,7 +79,7 @@ def _tensor(t: TensorRecord) -> dict[str, Any]:
 
 
 def _costs(p: Prediction, board: BoardSpec) -> dict[str, Any]:
-    """board, core, fits, reasons, unit, total, milliseconds (None where nothing was measured), layers: cost of each or None."""
+    """board, core, fits, reasons, unit, total, milliseconds, and flash_milliseconds of them (None where nothing was measured), layers: cost of each or None."""
     time: Mapping[str, Any] = p.time or {}
     return {
         "board": p.board,
@@ -89,5 +89,6 @@ def _costs(p: Prediction, board: BoardSpec) -> dict[str, Any]:
         "unit": time.get("unit"),
         "total": time.get("total"),
         "milliseconds": time.get("milliseconds"),
+        "flash_milliseconds": time.get("flash_milliseconds"),
         "layers": [layer["cost"] for layer in p.layers],
     }

@@ -97,6 +97,8 @@ def _boards(f: Mapping[str, Any]) -> str:
     for b in f["boards"]:
         time = "never measured" if b["total"] is None else f"{b['total']:,} {b['unit']}"
         ms = "" if b["milliseconds"] is None else f"{three_digits(b['milliseconds'])} ms"
+        if b["flash_milliseconds"]:
+            ms += f", of which flash {three_digits(b['flash_milliseconds'])}"
         fits = "fits" if b["fits"] else f'<span class="warn">does not fit: {escape("; ".join(b["reasons"]))}</span>'
         rows.append((escape(b["board"]), escape(b["core"]), fits, time, ms))
     head = ("board", "core", "", "an inference, predicted", "at its clock")

@@ -19,7 +19,7 @@ from mica.link.diagnosis import check_board
 from mica.link.functions import Function, Symbols
 from mica.link.qemu import INSTRUCTIONS_A_SECOND
 from mica.link.targets import open_board
-from mica.link.virtual_pico import BLOCKS_ON_BOARD, CYCLES_ON_BOARD, INSTRUCTIONS_ON_BOARD, VirtualPico
+from mica.link.virtual_pico import BLOCKS_ON_BOARD, CYCLES_ON_BOARD, INSTRUCTIONS_ON_BOARD, WAITS_ON_BOARD, VirtualPico
 from mica.run.placed import Placed, out_of_memory_of, place
 from mica.run.runner import Inputs, Runner, Times
 
@@ -163,10 +163,16 @@ class BoardRunner(Runner):
             raise self._damaged()
         return np.frombuffer(data, DTYPE_NUMPY[t.dtype])
 
+    def hold(self, weights: int | str) -> None:
+        self._call("from mica.weights import hold", f"hold(remote.model._m, {weights!r})")
+
     def bench(self, inputs: Inputs, runs: int) -> Times:
         unit, read, mask, each = self._counter()
         steps, where, total, heap = self._measure(read, mask, runs, inputs)
         times = Times(unit, total * each, [n * each for n in steps], heap, where)
+        if unit == "cycles":
+            waits, _, waited, _ = self._measure(f"lambda: machine.mem32[{WAITS_ON_BOARD}]", 0xFFFFFFFF, runs, inputs)
+            times = replace(times, waits=[*waits, waited])
         if rp2350.runs(self.facts):  # where cycles are an estimate, and instructions are not
             read = f"lambda: machine.mem32[{INSTRUCTIONS_ON_BOARD}]"
             steps, _, total, _ = self._measure(read, 0xFFFFFFFF, 1, inputs)

@@ -24,7 +24,7 @@ class Times:
 
     `total` is a whole run, `steps` each step by itself. `free_heap` is in bytes, on boards, with the model loaded.
     `runs_in` is "C" or "Python" for each step, empty where all are in C. `instructions`: of each step, then of the run,
-    where they are counted beside cycles that are an estimate.
+    where they are counted beside cycles that are an estimate. `waits`: likewise, cycles in which the core waited for flash.
     """
 
     unit: str
@@ -33,6 +33,7 @@ class Times:
     free_heap: int | None = None
     runs_in: Sequence[str] = ()
     instructions: Sequence[int] = ()
+    waits: Sequence[int] = ()
 
 
 class Runner(abc.ABC):
@@ -46,6 +47,10 @@ class Runner(abc.ABC):
         self.target = target
         self.model: ModelFile = codec.decode(data)
         self._begun: deque[Inputs] = deque()
+
+    def hold(self, weights: int | str) -> None:
+        """Have the model copy so many bytes of weights into RAM, or "auto", as `mica.Model(..., weights=)`. Raises MicaError."""
+        raise MicaError(f"{self.target}: weights are copied into RAM on boards alone")
 
     @abc.abstractmethod
     def run(self, samples: Sequence[Inputs]) -> list[list[np.ndarray]]:

@@ -111,7 +111,9 @@ function bars(unit, m, costs) {
 
 function predicted(b, m) {
   if (b.total === null) return [make('p', {}, 'No costs were measured for this core.')];
-  const time = `An inference takes about ${number(b.total)} ${b.unit}${b.milliseconds === null ? '' : `, ${b.milliseconds.toPrecision(3)} ms`} (predicted).`;
+  const flash = b.flash_milliseconds ? `, of which flash ${b.flash_milliseconds.toPrecision(3)}` : '';
+  const ms = b.milliseconds === null ? '' : `, ${b.milliseconds.toPrecision(3)} ms${flash}`;
+  const time = `An inference takes about ${number(b.total)} ${b.unit}${ms} (predicted).`;
   return [make('p', {}, time), bars(b.unit, m, b.layers)];
 }
 

@@ -1,4 +1,4 @@
-// Runs a bare program in rp2040js: node rp2040.mjs [--xip=CYCLES] FOLDER_OF_NODE_MODULES PROGRAM.elf [ADDRESS FILE]...
+// Runs a bare program in rp2040js: node rp2040.mjs [--xip=CYCLES [--cold]] FOLDER_OF_NODE_MODULES PROGRAM.elf [ADDRESS FILE]...
 // The program prints with semihosting call 4, reads the core's cycles with 0x100 and ends with 0x18.
 //
 // --xip: flash is read through the cache of the virtual Pico (boards/common/rp2040/cache.mjs), each missing word taking so many cycles.
@@ -10,7 +10,9 @@ const common = new URL("../../../boards/common/", import.meta.url);
 const { Cache } = await import(new URL("rp2040/cache.mjs", common));
 
 const xip = process.argv.find((word) => word.startsWith("--xip="));
-const [modules, program, ...files] = process.argv.slice(2).filter((word) => word !== xip);
+const cold = process.argv.includes("--cold"); // the cache is empty after each reading of the core's cycles
+const [modules, program, ...files] = process.argv.slice(2).filter((word) => word !== xip && word !== "--cold");
+let flush = () => {};
 const require = createRequire(path.join(path.resolve(modules), "x.js"));
 const { RP2040 } = require("rp2040js");
 
@@ -38,6 +40,7 @@ if (xip) {
   const { cache: geometry, rp2040: chip } = JSON.parse(fs.readFileSync(new URL("flash.json", common)));
   const cost = Number(xip.split("=")[1]);
   const cache = new Cache(geometry, chip.filled);
+  flush = () => cache.flush();
   for (const name of ["readUint32", "readUint16", "readUint8"]) {
     const read = mcu[name].bind(mcu);
     mcu[name] = (address) => {
@@ -60,6 +63,7 @@ mcu.onBreak = () => {
     fs.writeSync(1, text);
   } else if (op === 0x100) {
     core.registers[0] = core.cycles | 0;
+    if (cold) flush();
   } else if (op === 0x18) {
     done = true;
   }

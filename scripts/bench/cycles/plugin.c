@@ -1,6 +1,10 @@
 // A plugin of QEMU: cycles of the executed instructions by a core's published table, beside the instructions themselves.
 //
-//     -plugin libcycles.so,table=cortex_m4,mark=0x1234,out=FILE
+//     -plugin libcycles.so,table=cortex_m4,mark=0x1234,out=FILE[,code=0x10000000,data=0x80000000,cold=on]
+//
+// With `code` and `data`, where a megabyte of code and 16 of data begin that are read from flash, the third total is what a Pico 2
+// would wait for it: a cache of 16 kB, two ways of lines of 8 bytes, of which the one used longest ago goes; 56 cycles a line, 32
+// where it follows the last one within 64 cycles.
 //
 // Each time the instruction at `mark` is about to run, FILE gets a line of the three totals of count_t so far.
 //
@@ -27,6 +31,8 @@ void qemu_plugin_register_vcpu_tb_trans_cb(qemu_plugin_id_t id, void (*cb)(qemu_
 void qemu_plugin_register_vcpu_insn_exec_cb(struct qemu_plugin_insn *insn, void (*cb)(unsigned int, void *), int flags,
     void *userdata);
 void qemu_plugin_register_atexit_cb(qemu_plugin_id_t id, void (*cb)(qemu_plugin_id_t, void *), void *userdata);
+void qemu_plugin_register_vcpu_mem_cb(struct qemu_plugin_insn *insn, void (*cb)(unsigned int, uint32_t, uint64_t, void *), int flags,
+    int rw, void *userdata);
 size_t qemu_plugin_tb_n_insns(const struct qemu_plugin_tb *tb);
 struct qemu_plugin_insn *qemu_plugin_tb_get_insn(const struct qemu_plugin_tb *tb, size_t i);
 size_t qemu_plugin_insn_data(const struct qemu_plugin_insn *insn, void *to, size_t bytes);
@@ -50,12 +56,56 @@ static FILE *out;
 
 static count_t count;
 
+enum { SETS = 1024, MISS = 56, FOLLOWS = 32, COOL_DOWN = 64 };
+static bool cold; // the cache is empty after each line of FILE
+static uint64_t code = UINT64_MAX, data = UINT64_MAX, waited, free_at;
+static uint32_t lines[SETS][2], last_line; // of a set the line used last comes first; each plus 1
+
+// Where an address lies in the flash of a board: a megabyte of code, then data. UINT64_MAX: elsewhere.
+static uint64_t flash_offset(uint64_t address) {
+    if (code != UINT64_MAX && address - code < 0x100000) {
+        return address - code;
+    }
+    return data != UINT64_MAX && address - data < 0x1000000 ? 0x100000 + address - data : UINT64_MAX;
+}
+
+static void touch(uint64_t address) {
+    const uint64_t offset = flash_offset(address);
+    if (offset == UINT64_MAX) {
+        return;
+    }
+    const uint32_t line = (uint32_t)(offset / 8) + 1;
+    uint32_t *set = lines[line % SETS];
+    if (set[0] == line) {
+        return;
+    }
+    if (set[1] != line) {
+        const uint64_t now = count.cycles + waited;
+        waited += line == last_line + 1 && now - free_at <= COOL_DOWN ? FOLLOWS : MISS;
+        free_at = count.cycles + waited;
+        last_line = line;
+    }
+    set[1] = set[0];
+    set[0] = line;
+}
+
+static void accessed(unsigned int cpu, uint32_t info, uint64_t address, void *nothing) {
+    (void)cpu, (void)info, (void)nothing;
+    touch(address);
+}
+
 static void executed(unsigned int cpu, void *what) {
     (void)cpu;
     const instruction_t *i = what;
     if (i->address == mark) {
-        fprintf(out, "%" PRIu64 " %" PRIu64 " %" PRIu64 "\n", count.instructions, count.cycles, count.late_addresses);
+        fprintf(out, "%" PRIu64 " %" PRIu64 " %" PRIu64 "\n", count.instructions, count.cycles,
+            code == UINT64_MAX ? count.late_addresses : waited);
+        if (cold) {
+            memset(lines, 0, sizeof(lines));
+        }
     }
+    touch(i->address);
+    touch(i->address + i->bytes - 1);
     cycles_count(&count, i);
 }
 
@@ -70,15 +120,18 @@ static void translated(qemu_plugin_id_t id, struct qemu_plugin_tb *tb) {
         }
         i->address = qemu_plugin_insn_vaddr(insn);
         i->bytes = (uint8_t)qemu_plugin_insn_size(insn);
-        uint8_t code[4] = { 0 };
+        uint8_t bytes[4] = { 0 };
         const size_t n = i->bytes < 4 ? i->bytes : 4;
         if (before_3) {
-            memcpy(code, insn_data.address(insn), n);
+            memcpy(bytes, insn_data.address(insn), n);
         } else {
-            insn_data.copy(insn, code, n);
+            insn_data.copy(insn, bytes, n);
         }
-        decode(code, i);
+        decode(bytes, i);
         qemu_plugin_register_vcpu_insn_exec_cb(insn, executed, 0, i);
+        if (code != UINT64_MAX) {
+            qemu_plugin_register_vcpu_mem_cb(insn, accessed, 0, 3, NULL); // QEMU 7.2 takes loads alone for stores
+        }
     }
 }
 
@@ -100,6 +153,12 @@ EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const struct qemu_info *info
             decode = decode_hazard3;
         } else if (strncmp(argv[k], "mark=", 5) == 0) {
             mark = strtoull(value + 1, NULL, 0);
+        } else if (strncmp(argv[k], "code=", 5) == 0) {
+            code = strtoull(value + 1, NULL, 0);
+        } else if (strncmp(argv[k], "data=", 5) == 0) {
+            data = strtoull(value + 1, NULL, 0);
+        } else if (strcmp(argv[k], "cold=on") == 0) {
+            cold = true;
         } else if (strncmp(argv[k], "out=", 4) == 0) {
             out = fopen(value + 1, "w");
         }
