@@ -69,6 +69,9 @@ if(MICA_HOT_SECTION)
     target_compile_definitions(usermod_mica INTERFACE MICA_HOT_SECTION=${MICA_HOT_SECTION})
 endif()
 target_link_options(usermod_mica INTERFACE -Wl,--wrap=readline,--wrap=mp_repl_autocomplete) # binding/heap.c
+if(PICO_BOARD)
+    target_link_options(usermod_mica INTERFACE -Wl,--wrap=mp_thread_deinit) # binding/worker_rp2.c
+endif()
 target_link_libraries(usermod INTERFACE usermod_mica)
 
 # The port builds for size; the kernels' loops are where a model's time goes.

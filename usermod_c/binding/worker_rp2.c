@@ -17,6 +17,7 @@
 #include "hardware/timer.h"
 #include "pico/multicore.h"
 
+#include "py/mpstate.h"
 #include "py/mpthread.h"
 
 #define ANSWER_US (200) // a core that waits takes a job within a microsecond
@@ -168,6 +169,16 @@ void mica_worker_wait(void) {
     }
     __dmb();
     core1_entry = NULL;
+}
+
+// In place of MicroPython's own. That resets a core 1 that may be at the heap's mutex, with its spinlock taken; core 0 then
+// waits for the lock for ever.
+void __wrap_mp_thread_deinit(void) {
+    mp_thread_recursive_mutex_lock(&MP_STATE_MEM(gc_mutex), 1);
+    multicore_reset_core1();
+    spin_unlock_unsafe(((recursive_mutex_t *)&MP_STATE_MEM(gc_mutex))->core.spin_lock);
+    core1_entry = NULL;
+    mp_thread_recursive_mutex_unlock(&MP_STATE_MEM(gc_mutex));
 }
 
 void mica_worker_stop(void) {
