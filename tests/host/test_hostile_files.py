@@ -66,6 +66,14 @@ def test_what_was_found_in_arrays(name: str, tmp_path: Path) -> None:
     assert found.code == 1 and not found.faults and f"{name}: {said}" in found.err, found
 
 
+def test_an_input_that_is_text(there: Path, tmp_path: Path) -> None:
+    (tmp_path / "text.npz").write_bytes(npz(image=["abc"] * 4))
+    found = tried("run", there / "digits.mica", tmp_path / "text.npz")
+    assert found.code == 1 and not found.faults and "'image' has type <U3; expected samples of numbers" in found.err, (
+        found
+    )
+
+
 def test_a_recording_of_one_sample_a_second(there: Path, tmp_path: Path) -> None:
     for rate in (0, 1, 999):
         file = tmp_path / f"{rate}.wav"

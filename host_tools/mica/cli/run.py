@@ -9,8 +9,8 @@ import numpy as np
 
 from mica.cli import target, text
 from mica.cli.say import say
+from mica.data import calibration, sounds
 from mica.data import pictures as picture_files
-from mica.data import sounds
 from mica.data.calibration import decode, fit_any, read_arrays
 from mica.errors import MicaError
 from mica.format import output_groups, scores
@@ -159,7 +159,7 @@ def pick(model: ModelFile, arrays: Mapping[str, np.ndarray], k: int, where: str)
     for tensor_id in model.inputs:
         t = model.tensors[tensor_id]
         if t.name in arrays:
-            x = np.asarray(arrays[t.name], np.float32)
+            x = calibration.numbers(t.name, np.asarray(arrays[t.name]), where)
         elif len(model.inputs) == 1:
             x = decode(arrays, where)
         else:
