@@ -37,7 +37,7 @@ _KINDS: tuple[_Kind, ...] = (
 
 
 def check(model: onnx.ModelProto, path: object) -> None:
-    """Raises Unsupported where a model is of such a kind."""
+    """Raise Unsupported where a model is of such a kind."""
     for is_it, what, todo in _KINDS:
         if is_it(model):
             raise Unsupported(f"{path}: cannot be packed: it holds {what}", todo=todo)

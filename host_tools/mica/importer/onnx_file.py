@@ -362,7 +362,7 @@ class _Importer:
         g.nodes.append(Node("Custom", node_name(proto), list(proto.input), list(proto.output), defined))
 
     def _add_distances(self, proto: onnx.NodeProto, points: np.ndarray, measure: int, rooted: bool) -> None:
-        """Distances of a row that the model is given to constant points, for `passes/distance_curves.py`."""
+        """Add distances of a row that the model is given to constant points, for `passes/distance_curves.py`."""
         state, n, x, out = self.state, len(points), proto.input[0], proto.output[-1]
         if len(state.shape(x)) != 2 or state.shape(x)[0] != 1 or not given_scaled(state.graph, x):
             raise ValueError(
@@ -380,7 +380,7 @@ class _Importer:
             self._add_node(helper.make_node("Identity", [x], proto.output[:1], proto.name))
 
     def _add_sequence(self, proto: onnx.NodeProto) -> None:
-        """Sequences whose length is known are lists of tensors; each tensor of an output is an output of its own."""
+        """Keep a sequence as the list of its tensors; each tensor of an output is an output of its own."""
         op, out = proto.op_type, proto.output[0]
         tensors = self.sequences.get(proto.input[0], []) if proto.input else []
         if op == "SequenceConstruct":

@@ -66,7 +66,7 @@ def _where(state: ImportState, proto: onnx.NodeProto) -> onnx.NodeProto:
 
 
 def _slice(state: ImportState, proto: onnx.NodeProto) -> onnx.NodeProto:
-    """Returns an Identity for a slice of all that there is: row numbers that it passes on still are an input's."""
+    """Return an Identity for a slice of all that there is: row numbers that it passes on still are an input's."""
     shape, given = state.shape(proto.input[0]), [*proto.input[1:], "", ""]
     parts = [state.constant(i) for i in given[:2]]
     if len(proto.input) < 3 or not shape or any(p is None for p in parts) or state.constant(given[3]) is not None:

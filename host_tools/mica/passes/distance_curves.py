@@ -20,7 +20,7 @@ from mica.passes import dead_code
 from mica.passes.leaf_values import given_scaled, renames
 from mica.passes.nearest_rows import OP, Nearest, emit, reshape
 
-MOST_POINTS = 512  # whose curves are wanted one by one
+MOST_POINTS = 512  # whose curves are read one by one
 _FUNCTIONS = {"Abs": "abs", "Exp": "exp", "Log": "log", "Sqrt": "sqrt", "Tanh": "tanh"}
 _MOVES = ("Reshape", "Squeeze", "Transpose", "Unsqueeze")
 _ROOT = (unary("sqrt", 0),)
@@ -38,12 +38,12 @@ class _Row:
 
     @property
     def plain(self) -> bool:
-        """True if functions may follow: nothing has been summed or shifted."""
+        """Return True if functions may follow: nothing has been summed or shifted."""
         return self.matrix is None and self.bias is None
 
     @property
     def sums(self) -> tuple[np.ndarray, np.ndarray]:
-        """Matrix [S, N] and bias [N]."""
+        """Return matrix [S, N] and bias [N]."""
         matrix = np.eye(len(self.vectors.points)) if self.matrix is None else self.matrix
         return matrix, np.zeros(matrix.shape[1]) if self.bias is None else self.bias
 
@@ -51,7 +51,7 @@ class _Row:
         return replace(self, program=(*self.program, unary(function, len(self.program), *arguments)))
 
     def moved(self, factor: np.ndarray, shift: np.ndarray) -> "_Row":
-        """The row times factor, plus shift, each [N] or [1]."""
+        """Return the row times factor, plus shift, each [N] or [1]."""
         matrix, bias = self.sums
         scaled = self.matrix if np.all(factor == 1) else matrix * factor
         return replace(self, matrix=scaled, bias=bias * factor + shift)
@@ -85,7 +85,7 @@ def run(g: Graph) -> Graph:
 
 
 def _worth(row: _Row) -> bool:
-    """Products of a row and constants are a layer, but for sums of a function without a bias of its own."""
+    """Return True for distances, and for sums of a function of products without a bias; other products are a layer."""
     if row.vectors.measure != PRODUCTS:
         return True
     functions = [attrs.get("function") for _, attrs, _ in row.program]
@@ -107,7 +107,7 @@ def _source(g: Graph, node: Node) -> _Row | None:
 
 
 def _next(g: Graph, node: Node, rows: Mapping[str, _Row]) -> _Row | None:
-    """The row that a node makes of rows and constants."""
+    """Return the row that a node makes of rows and constants."""
     known = [rows[i] for i in node.inputs if i in rows]
     shapes = [g.value(name).shape for name in (node.inputs[0], node.outputs[0])] if node.inputs and known else []
     sizes = [g.value(i).size for i in (*node.inputs, *node.outputs) if i in rows or i in node.outputs]
@@ -131,7 +131,7 @@ def _next(g: Graph, node: Node, rows: Mapping[str, _Row]) -> _Row | None:
 
 
 def _with_constant(op: str, row: _Row, c: np.ndarray, first: bool) -> _Row | None:
-    """c: one number or one for each of the row. first: the row is the operator's first operand."""
+    """Return the row and a constant joined. c: [1] or a number each. first: the row is the first operand."""
     one = float(c[0])
     if row.plain and c.size == 1:
         if (op, first) in (("Pow", True), ("Div", False)):
@@ -203,7 +203,7 @@ _SUMS: Mapping[str, Callable[[Graph, Node, _Row], _Row | None]] = {
 
 
 def _become(g: Graph, node: Node, row: _Row) -> None:
-    """The value of a node as a machine's."""
+    """Put a machine in the place of a node."""
     points = row.vectors.points
     if row.matrix is None and len(points) > MOST_POINTS:
         raise ValueError(f"node '{node.name}' needs {len(points)} distances one by one; {MOST_POINTS} are supported")

@@ -36,7 +36,7 @@ class _Term:
 
 @dataclass
 class Nearest:
-    """One TopK of the distances that `vectors` measures. rooted: they are roots."""
+    """A TopK of the distances that `vectors` measures. rooted: they are roots."""
 
     g: Graph
     x: str
@@ -125,7 +125,7 @@ class Nearest:
                 node.op, node.inputs, node.attrs = "Mul", [self._nearly(inverse.inputs[1]), mean], {}
 
     def _nearly(self, name: str) -> str:
-        """What a value is but for nearly nothing, which keeps it from being 0."""
+        """Return the value that was kept from being 0 by adding nearly nothing; others as they are."""
         maker = self.g.producers().get(name)
         if maker is None or maker.op != "Add" or (c := self._constant(maker)) is None or np.abs(c).max() > 1e-6:
             return name
@@ -164,13 +164,13 @@ class Nearest:
 
 
 def emit(g: Graph, node: Node, x: str, vectors: Machine | Neighbours, n: int) -> str:
-    """Adds an ensemble of n results in front of a node; returns its output [1, n]."""
+    """Add an ensemble of n results in front of a node; returns its output [1, n]."""
     made = g.new_value(f"{node.outputs[0]}.of_rows", (1, n))
     g.insert_before(node, Node(OP, node.name, [x], [made], {"vectors": vectors}))
     return made
 
 
 def reshape(g: Graph, node: Node, made: str) -> None:
-    """Makes a node the numbers of `made`, in its own shape."""
+    """Make a node the numbers of `made`, in its own shape."""
     shape = g.new_const(f"{node.outputs[0]}.shape", np.array(g.value(node.outputs[0]).shape, np.int64))
     node.op, node.inputs, node.attrs = "Reshape", [made, shape], {}

@@ -39,7 +39,7 @@ def run(g: Graph) -> Graph:
 
 
 def searched(g: Graph) -> Graph:
-    """The same of functions that look a place up in a constant; they compute with integers."""
+    """Replace functions that look a place up in a constant; they compute with integers."""
     return _run(g, "Gather") if any(_looks_up(g, n) for n in g.nodes) else g
 
 

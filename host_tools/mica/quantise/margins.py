@@ -74,7 +74,7 @@ def widened(g: Graph, ranges: Mapping[str, Range]) -> Mapping[str, Range]:
 
 
 def _reach(g: Graph, far: str, result: MutableMapping[str, Range]) -> None:
-    """Widens a distance, and what follows from it, to twice what calibration saw, as samples of a detector hold no outliers."""
+    """Widen a distance and what follows to twice what calibration saw: a detector's samples hold no outliers."""
     known = {far: Range(result[far].low, 2 * result[far].high)}
     for node in g.nodes:
         seen = next((known[i] for i in node.inputs if i in known), None)
