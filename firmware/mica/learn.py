@@ -9,6 +9,7 @@ Nothing is written to flash but by save(). It writes the older of two files, wit
 is whole. mica.learn does the same on a computer, to the same bytes.
 """
 
+import gc
 import os
 from io import BytesIO
 from struct import pack
@@ -16,6 +17,8 @@ from struct import pack
 import _mica
 
 from .heads import HEAD, Head, seal, sequence
+
+SAVING = 4096  # bytes of heap that a head keeps for save(): an open file of littlefs or FAT, and names
 
 
 def _newest(path):
@@ -114,6 +117,7 @@ class Learner(Head):
         self._m = m
         self._path = path
         self._begin(kind, width, keep, loose, alarms, judged)
+        self._room = None if path is None else bytearray(SAVING)
         setting = self._numbers[3]
         name = None if path is None or fresh else _slot(path)
         if name is None:
@@ -158,4 +162,14 @@ class Learner(Head):
         if self._path is None:
             raise ValueError("save: this head has no path")
         self.fit()
-        _put(self._path, self._head(), self._parts)
+        self._room = None  # what was taught may fill the rest of the heap
+        try:
+            _put(self._path, self._head(), self._parts)
+        finally:
+            gc.collect()
+            size = SAVING
+            while size > 0 and self._room is None:  # the first save leaves a few bytes behind, names among them
+                try:
+                    self._room = bytearray(size)
+                except MemoryError:
+                    size -= 256

@@ -212,3 +212,11 @@ def test_what_is_refused() -> None:
     ):
         with pytest.raises(MicaError):
             Head(kind, 4, model=MODEL, **more)  # type: ignore[arg-type]
+
+
+def test_the_table_of_memory_is_true() -> None:
+    """teach.md says what a label takes of each kind."""
+    page = (Path(__file__).resolve().parents[2] / "host_tools" / "docs" / "teach.md").read_text()
+    for kind in range(3):
+        sizes = [Head._bytes(None, (kind, width, 20), 20) for width in (64, 256)]  # type: ignore[arg-type]
+        assert f"| {sizes[0]:,} and {sizes[1]:,} bytes |" in page
