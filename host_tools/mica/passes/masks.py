@@ -1,12 +1,13 @@
-"""Masks in front of a Softmax become an operator of their own, with any number that stands for infinity.
+"""Masks in front of a Softmax or an Exp become an operator of their own, with any number that stands for infinity.
 
 y = Add(x, constant of 0 and -inf)                       =>   y = Mask(x, constant of 0 and 1)
 y = Where(c, -inf, x), Where(c, x, -inf)                 =>   y = Mask(x, c), Mask(x, Not(c))
 y = Add(x, Mul(m, -3.4e38)), Add(x, Where(c, -inf, 0))   =>   y = Mask(x, Less(Mul(m, ...), ...)), Mask(x, c)
 
-for x that only a Softmax reads, directly or through operators that move elements. Any constant of -1000 or below
-counts, such as -65504 or -1e9: with it in the range, int8 would have no steps for the scores. Mask sets masked elements
-to the smallest value that y has. That is far enough below each row's largest that the Softmax makes them 0.
+for x that only a Softmax reads, or an Exp, directly, through operators that move elements, or less the largest of a row.
+Any constant of -1000 or below counts, such as -65504 or -1e9: with it in the range, int8 would have no steps for the
+scores. Mask sets masked elements to the smallest value that y has. That is far enough below each row's largest that the
+Softmax makes them 0.
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,6 +21,7 @@ FAR_BELOW = -1000.0  # a constant that is there to leave out; exp of its differe
 # Operators between a mask and its Softmax that only move elements, or leave the order of a row's elements as it is.
 _ON_THE_WAY = ("Cast", "Flatten", "Identity", "Reshape", "Squeeze", "Transpose", "Unsqueeze")
 _SAME_AXES = ("Cast", "Identity")
+_EXPONENTIALS = ("Exp", "LogSoftmax", "ReduceLogSumExp")
 _MOVES = (*_ON_THE_WAY, "Expand", "Gather", "Slice", "Split", "Tile")
 
 
@@ -53,6 +55,15 @@ def _softmax_axis(g: Graph, name: str, readers: Sequence[Node], behind: Mapping[
     for node in readers:
         if node.op == "Softmax" and not node.attrs.get("flatten"):
             axes.add(int(node.attrs.get("axis", -1)) % max(1, len(shape)))
+        elif node.op in _EXPONENTIALS:
+            axes.add(len(shape) - 1)
+        elif (most := _less_the_largest(g, name, node, readers)) is not None:
+            below = behind[node.outputs[0]]
+            if below is None:
+                return None
+            axes.add(most)
+        elif node.op == "ReduceMax" and any(_less_the_largest(g, name, n, readers) is not None for n in readers):
+            continue
         elif node.op in _ON_THE_WAY or (
             node.op in ("Add", "Mask", "Where") and g.value(node.outputs[0]).shape == shape
         ):
@@ -65,6 +76,18 @@ def _softmax_axis(g: Graph, name: str, readers: Sequence[Node], behind: Mapping[
     if name in g.outputs or not axes:
         return None
     return axes.pop() if len(axes) == 1 else -1
+
+
+def _less_the_largest(g: Graph, name: str, node: Node, readers: Sequence[Node]) -> int | None:
+    """The axis if a node subtracts from a value its largest along one axis, else None."""
+    if node.op != "Sub" or node.inputs[0] != name:
+        return None
+    shape = g.value(name).shape
+    most = [n for n in readers if n.op == "ReduceMax" and n.outputs[0] == node.inputs[1]]
+    lost = [
+        k for k, n in enumerate(shape) if most and n > 1 and g.value(node.inputs[1]).shape[k - len(shape) :][:1] == (1,)
+    ]
+    return lost[0] if len(lost) == 1 else None
 
 
 def _masked(g: Graph, node: Node, axis: int) -> bool:

@@ -26,6 +26,7 @@ from mica.passes import (
     leaf_functions,
     limits,
     local_response,
+    log_scans,
     lower,
     masks,
     merge_moves,
@@ -66,6 +67,7 @@ ONNX_PASSES: tuple[tuple[str, Pass], ...] = (
     ("leaf_functions", leaf_functions.run),  # before index_inputs, to which its integers are row numbers
     ("numbers", integer_functions.numbers),  # what leaf_functions has left
     ("einsum", einsum.run),  # before dense, as the next: they write matrix products
+    ("log_scans", log_scans.run),  # before cumsum, whose products hide running sums
     ("cumsum", cumsum.run),
     ("scatter_rows", scatter_rows.run),  # before index_inputs: a place is a row number
     ("index_masks", index_masks.run),  # before index_inputs, which is told so that a length is a row number
