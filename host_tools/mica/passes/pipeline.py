@@ -23,6 +23,7 @@ from mica.passes import (
     index_inputs,
     index_masks,
     integer_functions,
+    joined_parts,
     leaf_functions,
     limits,
     local_response,
@@ -74,6 +75,7 @@ ONNX_PASSES: tuple[tuple[str, Pass], ...] = (
     ("index_inputs", index_inputs.run),  # before drop_identity, which knows no casts to integers
     ("whole_outputs", whole_outputs.run),  # before drop_identity: a Cast says that numbers are whole
     ("products", products.run),
+    ("joined_parts", joined_parts.run),  # before affine, which takes each part by itself
     ("drop_identity", drop_identity.run),  # an Identity between two nodes would hide every pattern below
     ("masks", masks.run),  # before affine, which takes constants into products; after drop_identity, as patterns
     ("sound_weights", sound_weights.run),  # after masks, which may hold infinity
