@@ -4,6 +4,8 @@ Gather(W, f(t)), t an input, W constant        =>   Gather(W[f(0), f(1) ...], t)
 Equal(t, 0), Cast(t % 2, to=float) ...         =>   Gather(table of f, t): t stays a row number
 GatherElements(x, f(i)), i of TopK or ArgMax   =>   GatherElements(x's rows f(0), f(1) ..., i); i may be one for all behind the axis
 Gather(x, f(i)), GatherND(x, [0, f(i)])        =>   likewise
+GatherND(W, [f(t)]), W constant                =>   Gather(W, f(t))
+Gather(W, i[k]), i of TopK                     =>   Gather(W, i)[k]
 GatherND(x, [f(i), g(i), constants])           =>   a GatherElements of what i can pick
 Cast(i % 80, to=float), i // 80 as output ...  =>   Gather(table of f, i) on a scale of 1
 
@@ -44,11 +46,23 @@ class _Function:
         return self.table.dtype.kind in "iu" and np.array_equal(self.table, np.arange(self.table.size))
 
 
+@dataclass(frozen=True)
+class _Chosen:
+    """Some of the numbers of a value: name, and which of them, in order."""
+
+    name: str
+    places: Array
+
+
 def run(g: Graph) -> Graph:
     refusals = Refusals()
     known = {x: _Function(x, np.arange(n), x in g.inputs) for x, n in _bases(g).items() if 1 < n <= MAX_DIM}
     repeated: dict[str, str] = {}  # a value that repeats another along its last axes
+    chosen: dict[str, _Chosen] = {}
     for node in list(g.nodes):
+        if (some := _choice(g, known, chosen, node)) is not None:
+            chosen[node.outputs[0]] = some
+            continue
         found = _extended(g, known, node)
         if found is not None:
             known[node.outputs[0]] = found
@@ -61,6 +75,7 @@ def run(g: Graph) -> Graph:
             repeated[node.outputs[0]] = repeated.get(node.inputs[0], node.inputs[0])
         else:
             with refusals.at(node):
+                _rows_at(g, known, chosen, node)
                 _read(g, known, repeated, node)
     g = dead_code.run(g) if known else g
     for node in g.nodes:
@@ -208,6 +223,40 @@ def _read(g: Graph, known: Mapping[str, _Function], repeated: Mapping[str, str],
         if i in known and known[i].ours and not known[i].plain:
             y = _looked_up(g, node, known[i], i)
             node.inputs = [y if x == i else x for x in node.inputs]
+
+
+def _choice(g: Graph, known: Mapping[str, _Function], chosen: Mapping[str, _Chosen], node: Node) -> _Chosen | None:
+    """What a node chooses among the numbers of a known value, or renames of those that were chosen."""
+    x = node.inputs[0] if node.inputs else ""
+    if x in chosen:
+        return chosen[x] if node.op in RENAMES else None
+    index = g.data(node.inputs[1]) if node.op == "Gather" and x in known else None
+    if index is None:
+        return None
+    every = np.arange(g.value(x).size).reshape(g.value(x).shape)
+    return _Chosen(x, np.take(every, index, axis=int(node.attrs.get("axis", 0))).reshape(-1))
+
+
+def _rows_at(g: Graph, known: Mapping[str, _Function], chosen: Mapping[str, _Chosen], node: Node) -> None:
+    """Rows of a constant at some numbers of a known value: those at all of its numbers, of which some are taken."""
+    if node.op not in ("Gather", "GatherND") or not g.is_const(node.inputs[0]) or int(node.attrs.get("axis", 0)):
+        return
+    table, at = node.inputs
+    some = chosen.get(at, _Chosen(at, np.arange(g.value(at).size)) if node.op == "GatherND" and at in known else None)
+    if some is None or (node.op == "GatherND" and (g.value(at).shape[-1:] != (1,) or node.attrs.get("batch_dims", 0))):
+        return
+    inner, base = g.value(table).shape[1:], known[some.name]
+    rows = g.new_value(f"{node.outputs[0]}.rows", (*g.value(base.base).shape, *inner))
+    g.insert_before(node, gather := Node("Gather", node.name, [table, base.base], [rows], {"axis": 0}))
+    _gather_constant(g, gather, base)
+    flat = _shaped(g, node, rows, (g.value(base.base).size, *inner))
+    if not np.array_equal(some.places, np.arange(g.value(base.base).size)):
+        taken = g.new_value(f"{rows}.taken", (some.places.size, *inner))
+        where = g.new_const(f"{rows}.at", some.places)
+        g.insert_before(node, Node("Gather", node.name, [flat, where], [taken], {"axis": 0}))
+        flat = taken
+    wide = g.new_const(f"{rows}.shape", np.array(g.value(node.outputs[0]).shape, np.int64))
+    node.op, node.inputs, node.attrs = "Reshape", [flat, wide], {}
 
 
 def _gather_constant(g: Graph, node: Node, f: _Function) -> None:

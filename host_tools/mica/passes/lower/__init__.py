@@ -21,6 +21,7 @@ from mica.passes.lower import (
     resize,
     shape,
     softmax,
+    sums,
     trees,
     unary,
     vectors,
@@ -30,7 +31,7 @@ from mica.passes.refusal import Refusals
 
 FAMILIES = (
     *(arithmetic, conv_transpose, convolution, dense, logic, movement, normalise, pooling, recurrent, reduce, resize),
-    *(shape, softmax, trees, unary, vectors),
+    *(shape, softmax, sums, trees, unary, vectors),
 )
 LOWERINGS: dict[str, Lowering] = {op: rule for family in FAMILIES for op, rule in family.LOWERINGS.items()}
 

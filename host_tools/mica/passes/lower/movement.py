@@ -22,7 +22,7 @@ from mica.ir.graph import Graph, Node
 from mica.ir.strided_copy import AxisMap, StridedCopy, as_axis_map, axis_indices, length, same, simplify
 from mica.passes.builder import TO_NCHW, TO_NHWC, Builder
 from mica.passes.fold_pad import pad_amounts, pad_value
-from mica.passes.lower import logic
+from mica.passes.lower import logic, sums
 
 # Stands for infinity where an operator fills with it: as far outside every range, and finite.
 FAR = 3e38
@@ -68,6 +68,8 @@ def pick_flat(g: Graph, b: Builder, x: str, indices: np.ndarray, out: str) -> No
 def concat(b: Builder, parts: Sequence[str], axis: int, out: str = "") -> str:
     """Any number of parts, in as many steps as that takes."""
     parts = list(parts)
+    while len(parts) > MAX_INPUTS**2:  # so that no part is copied more than a few times
+        parts = [concat(b, parts[k : k + MAX_INPUTS], axis) for k in range(0, len(parts), MAX_INPUTS)]
     while len(parts) > MAX_INPUTS:
         parts[:MAX_INPUTS] = [concat(b, parts[:MAX_INPUTS], axis)]
     shape = list(b.shape(parts[0]))
@@ -257,6 +259,9 @@ def _gather_elements(g: Graph, node: Node, b: Builder) -> None:
     at = node.inputs[1]
     if not g.is_const(at) and not g.is_const(x):
         beside = (*shape[:axis], b.shape(at)[axis], *shape[axis + 1 :])
+        if b.shape(out) == b.shape(at) != beside and all(p <= n for p, n in zip(b.shape(at), beside, strict=True)):
+            x = remap(b, x, [same(n) for n in (*b.shape(at)[:axis], shape[axis], *b.shape(at)[axis + 1 :])])
+            shape, beside = b.shape(x), b.shape(at)  # places in the first elements of the other axes, as ONNX has it
         if b.shape(out) != beside or b.shape(at) not in (beside, (*beside[: axis + 1], *[1] * len(beside[axis + 1 :]))):
             raise ValueError(f"places of shape {list(b.shape(out))} in {list(shape)}; {list(beside)} is supported")
         b.emit_to(out, "Pick", [x, at], {"axis": axis})
@@ -327,7 +332,8 @@ def _scatter(g: Graph, node: Node, b: Builder) -> None:
     """ScatterND and ScatterElements: updates take the place of elements of x."""
     x, updates, out = node.inputs[0], node.inputs[2], node.outputs[0]
     if node.attrs.get("reduction", "none") != "none":
-        raise ValueError(f"reduction '{node.attrs['reduction']}'")
+        sums.scatter_add(g, node, b)
+        return
     indices = b.constant(node.inputs[1], "indices").astype(np.int64)
     every = np.arange(g.value(x).size).reshape(g.value(x).shape)
     news = np.arange(g.value(updates).size).reshape(g.value(updates).shape) + every.size

@@ -15,6 +15,7 @@ from mica.ir.front_end import FrontEnd
 from mica.ir.graph import Graph, Node
 from mica.kernels.audio import MOST_POINTS
 from mica.passes import dead_code
+from mica.passes.lower import sums
 from mica.sound.recognise import operators, tables
 from mica.sound.recognise.values import Bands, Lines, Logs, Recognised, Samples
 
@@ -32,7 +33,7 @@ def run(g: Graph) -> Graph:
         v = g.value(name)
         if v.dtype == "float32" and v.quant is None and v.size == max(v.shape, default=0) > 1:
             _from(g, name)
-    if left := [n for n in dead_code.run(g).nodes if n.op in TRANSFORMS]:
+    if left := [n for n in dead_code.run(g).nodes if n.op in TRANSFORMS and not sums.is_small(g, n)]:
         reasons = [f"node '{n.name}' ({n.op}): {_why_not(g, n)}; {REMEDY}" for n in left]
         raise Unsupported.because("cannot be packed", reasons)
     return g
