@@ -14,6 +14,7 @@ from mica.packing.state import hold, with_state
 from mica.packing.tokens import with_tokens
 from mica.passes import carried, pipeline, streaming
 from mica.plan.plan import apart
+from mica.quantise import fine, layer_parts
 from mica.quantise import quantise as integers
 from mica.quantise.choose_bits import apply as with_bits
 from mica.quantise.equalise_shared import run as spread
@@ -54,7 +55,9 @@ def sample(s: State) -> State:
 
 
 def split(s: State) -> State:
-    """Outputs whose parts have ranges of very different sizes become several."""
+    """Outputs, and layers, whose parts have ranges of very different sizes become several."""
+    if s.unknown and s.calibration is not None:
+        s.graph = layer_parts.run(s.graph, s.samples)
     if s.unknown and s.job.embedding is None:  # one scale: distances are taken between its numbers
         s.graph, s.splits = split_outputs(s.graph, s.samples, {r for _, r in s.pairs})
     if s.calibration is not None:
@@ -67,7 +70,7 @@ def split(s: State) -> State:
 def equalise(s: State) -> State:
     """Channels of one tensor made alike across layers, where samples can tell."""
     if s.unknown and s.calibration is not None and not s.job.plain:
-        s.graph = spread(s.graph, s.samples, s.pairs)
+        s.graph = fine.run(spread(s.graph, s.samples, s.pairs), s.samples)
     return s
 
 

@@ -16,6 +16,7 @@ import numpy as np
 from mica.ir.graph import Graph, Node
 
 NO_CLIP = (None, None)
+ROOT = 1e-6  # PyTorch writes the root of a distance as a power of 0.49999976
 
 
 def run(g: Graph) -> Graph:
@@ -64,7 +65,7 @@ def _function_of_sum(g: Graph, node: Node, up: _Up) -> None:
     if node.op != "Unary":
         return
     x, function = node.inputs[0], (node.attrs["function"], node.attrs["arguments"])
-    if function in (("sqrt", ()), ("power", (0.5,))):
+    if function == ("sqrt", ()) or (function[0] == "power" and abs(function[1][0] - 0.5) < ROOT):
         total = up.node(x, "Reduce", lambda n: n.attrs["mode"] == "squares" and n.attrs["clip"] == NO_CLIP)
         mode, power = "root", 0.5
     elif function == ("log", ()):

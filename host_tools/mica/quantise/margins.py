@@ -45,12 +45,17 @@ class Curve:
     confident: Range
     flat: Range
 
+    @property
+    def signed(self) -> bool:
+        """True of a number on either side of 0, as a tanh gives, which is no score."""
+        return min(-self.limits.low, self.limits.high) > 0.25 * width(self.limits)
+
 
 def widened(g: Graph, ranges: Mapping[str, Range]) -> Mapping[str, Range]:
     """The ranges, changed where scores or their logits are among them."""
     result: ChainMap[str, Range] = ChainMap({}, ranges)  # type: ignore[arg-type]
     ends = heads(g)
-    scores = {name for node in ends for name in _behind(g, node.outputs[0])}
+    scored = scores(g, ends)
     for node in ends:
         curve = None if node.op != "Unary" else _curve(node)
         for name in _sources(g, node.inputs[0]):
@@ -62,7 +67,7 @@ def widened(g: Graph, ranges: Mapping[str, Range]) -> Mapping[str, Range]:
         if curve is not None and node.outputs[0] in result:
             result[node.outputs[0]] = _both(result[node.outputs[0]], curve.limits)
     for node in g.nodes:
-        if node.op in KEEP and node.outputs[0] in scores and node.outputs[0] in result:
+        if node.op in KEEP and node.outputs[0] in scored and node.outputs[0] in result:
             result[node.outputs[0]] = _both(result[node.outputs[0]], Range(0.0, 1.0))
     for node in g.nodes:
         if node.op == "Machine" and _labelled(g, node.outputs[0]) and _ends_far(node.attrs["vectors"]):
@@ -110,8 +115,13 @@ def heads(g: Graph) -> list[Node]:
         if node.outputs[0] in near and (_moves(node) or node.op in KEEP):
             near.update(node.inputs)
     found = [n for n in g.nodes if n.outputs[0] in near and n.op in ("Softmax", "LogSoftmax", "Unary")]
-    found = [n for n in found if n.op != "Unary" or _curve(n) is not None]
+    found = [n for n in found if n.op != "Unary" or ((curve := _curve(n)) is not None and not curve.signed)]
     return [n for n in found if any(name in g.outputs for name in _behind(g, n.outputs[0]))]
+
+
+def scores(g: Graph, ends: Sequence[Node] | None = None) -> set[str]:
+    """Scores that reach an output, and what is made of them that is a score as well. ends: `heads` of g, where they are known."""
+    return {name for node in (heads(g) if ends is None else ends) for name in _behind(g, node.outputs[0])}
 
 
 def _curve(node: Node) -> Curve | None:

@@ -11,10 +11,11 @@ from mica.ir.graph import Graph, Node, Quant
 from mica.ir.ops import FRONT_ENDS, TRUTH_FUNCTIONS
 from mica.quantise import carried, margins
 from mica.quantise.calibrate import Range
-from mica.quantise.groups import group
+from mica.quantise.groups import group, real_range, width
 from mica.reference.recurrent import bounded
 
-# Outputs with a fixed range, from the TensorFlow Lite 8-bit quantisation specification.
+# Outputs with a fixed range, from the TensorFlow Lite 8-bit quantisation specification. A function whose results stay within half of
+# it has the range that was seen.
 SOFTMAX_QUANT = Quant(1 / 256, -128)
 INDEX_QUANT = Quant(1.0, 0)  # row numbers stay integers
 REAL_QUANT = Quant(1.0, 0)  # what inputs say that are not quantised
@@ -25,12 +26,12 @@ FIXED_UNARY = {"sigmoid": Quant(1 / 256, -128), "tanh": Quant(1 / 128, 0)}
 def choose_quants(g: Graph, ranges: Mapping[str, Range]) -> dict[str, Quant]:
     """Scale and zero point of every activation: the model's own where it is quantised already."""
     ranges = margins.widened(g, ranges)
-    groups = group(g, _whole(g, ranges) | _fixed(g) | carried.quants(g, ranges), ranges)
+    groups = group(g, _whole(g, ranges) | _fixed(g, ranges) | carried.quants(g, ranges), ranges)
     names = [*g.inputs, *(o for node in g.nodes for o in node.outputs)]
     return {name: groups.quant(name) or from_range(groups.range(name)) for name in names}
 
 
-def _fixed(g: Graph) -> dict[str, Quant]:
+def _fixed(g: Graph, ranges: Mapping[str, Range]) -> dict[str, Quant]:
     """Scales that do not come from a range."""
     fixed = {v.name: v.quant for v in g.values.values() if v.data is None and v.quant is not None}
     fixed |= {name: INDEX_QUANT for name in g.inputs if g.value(name).dtype == "int32"}
@@ -48,7 +49,9 @@ def _fixed(g: Graph) -> dict[str, Quant]:
         elif node.op in ("ArgMax", "TopK"):
             fixed[out] = INDEX_QUANT
         elif node.op == "Unary" and node.attrs["function"] in FIXED_UNARY:
-            fixed[out] = FIXED_UNARY[node.attrs["function"]]
+            usual, seen = FIXED_UNARY[node.attrs["function"]], ranges.get(out)
+            if seen is None or not 0 < 2 * width(seen) <= width(real_range(usual)):
+                fixed[out] = usual
         elif node.op == "Recurrent" and _in_one(g, node):
             fixed[out] = FIXED_UNARY["tanh"]
         elif node.op == "Embedding":  # of the whole table: calibration sees only some of its rows

@@ -16,11 +16,12 @@ from mica.ir.graph import Graph
 from mica.passes import dead_code, limits, merge_moves, transposes
 from mica.passes.builder import Builder
 from mica.passes.pieces import Finder, Join, Piece, together
+from mica.quantise import margins
 from mica.quantise.calibrate import Range, Samples, observe
 from mica.quantise.groups import width
 from mica.quantise.methods import METHODS
 
-FACTOR = 8.0  # ranges that differ by more keep scales of their own
+FACTOR = 2.0  # ranges that differ by more keep scales of their own
 MOST = 16  # parts of one output
 SAMPLES = 32  # from which the ranges are seen
 
@@ -45,7 +46,7 @@ def split_outputs(g: Graph, samples: Samples, keep: Collection[str] = ()) -> tup
         return g, [Split(1, 0, o) for o in g.outputs]
     step = max(1, len(samples) // SAMPLES)
     seen = observe(g, samples[::step][:SAMPLES], numbers=range(0, len(samples), step))
-    ranges = {name: METHODS["minmax"](h) for name, h in seen.items()}
+    ranges = margins.widened(g, {name: METHODS["minmax"](h) for name, h in seen.items()})
     outputs: list[str] = []
     splits = []
     for o in list(g.outputs):
