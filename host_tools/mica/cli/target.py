@@ -46,7 +46,7 @@ def add_memory(parser: argparse.ArgumentParser) -> None:
         action=Given,
         choices=("waits", "ideal"),
         default=argparse.SUPPRESS,
-        help="the virtual Picos: waits (default) for flash behind its cache, as a board does, or ideal, as if all were in RAM",
+        help="virtual Picos: flash that waits (default), or ideal",
     )
 
 
