@@ -217,11 +217,12 @@ def report(r: dict[str, Any]) -> str:
     if r["recipe"]["tried"]:
         lines.append(f"recipe      {r['recipe']['name']}: {r['recipe']['tried']}")
     if r["quality"] is not None:
-        lines.append("quality     " + r["quality"]["line"])
+        lines += map("{}{}".format, ("quality     ", "error       "), r["quality"]["line"].split("\n"))
     if "accuracy" in r:
         a = r["accuracy"]
         real, whole = (text.metric(a["metric"], a[k]) for k in ("float_value", "value"))
         lines.append(f"accuracy    float {real}, int8 {whole} ({a['metric']}, {a['samples']} samples)")
+    lines += [f"warning     {w}" for w in (r["quality"] or {}).get("warnings", ())]  # again, where it is not missed
     return "\n".join(lines)
 
 

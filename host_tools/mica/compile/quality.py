@@ -1,9 +1,8 @@
-"""Accuracy of a packed model on samples that its calibration did not see, beside the float network.
+"""Accuracy of the packed file beside the float network: the engine runs the very file that is written.
 
-All calibration samples make the model that is delivered. So without labelled data the one that is measured is another: made
-with the same recipe of some of the samples, and run on others (`quantise.tune.Unseen`). That is cross-validation: what it
-says of the method holds for the model, which has seen a little more. It is the engine that runs, so roundings that the
-tuner's simulation does not know are in.
+Without labelled data there are calibration samples alone, all of which made the file. What others lose is measured on a
+second model, made with the same recipe of some of the samples (`quantise.tune.Unseen`): how much more it loses on those
+that it did not see.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,7 +17,6 @@ from mica.compile.state import Compiled
 from mica.format.codec import ModelFile
 from mica.format.names import clean
 from mica.format.values import QUANTISED, dequantise_output, quantise_input
-from mica.ir.graph import Graph
 from mica.reference import float_ops
 from mica.run.evaluation import Dataset
 from mica.run.output_errors import OutputErrors, Sums
@@ -27,7 +25,8 @@ from mica.run.output_kinds import CLASS, MAP, NUMBERS, SCORES
 SAMPLES = 64  # at most
 MAX_MACS = 300_000_000  # of all of them; two samples always
 UNSURE = 3.0  # dB; a ratio that may be further off than this is told with a reason
-LEAST = 48  # samples; fewer hold none of those that one in twenty is, which may make most of the error
+LEAST = 48  # samples; with fewer, that they are few is the reason
+LEAST_EVER = 8  # samples, which tell nothing of rare ones
 FEW = 16  # different answers that a person is told of
 GOOD = 20.0  # dB; below, made-up samples are no reason to doubt a file that came quantised
 
@@ -72,17 +71,16 @@ class Quality:
             return "" if n > 1 or self.data.startswith("made up") else "one sample"
         if all(o.flat and o.kind != NUMBERS for o in known):
             return f"'{known[0].name}' varies by less than one step of int8 over them"
+        if n >= LEAST_EVER and e.plus_minus_db is not None and e.plus_minus_db <= UNSURE:
+            return ""
         if n < LEAST:
-            return f"{n} samples are few; {LEAST} or more would hold rare ones"
-        if e.plus_minus_db is None or e.plus_minus_db > UNSURE:
-            return "a few of them decide it; give more samples"
-        if max(o.beyond_db for o in known) > UNSURE:
-            return "others will go beyond the range that calibration saw; give more samples"
-        return ""
+            return f"{n} samples are few"
+        beyond = max(o.beyond_db for o in known) > UNSURE
+        return "others may go beyond the range that calibration saw" if beyond else "a few of them decide it"
 
 
 def of(compiled: Compiled, data: Dataset | None = None) -> Quality | None:
-    """Quality of a compiled model on labelled data, on calibration samples that it did not see, or on made-up ones.
+    """Quality of a compiled model on labelled data, on calibration samples, or on made-up ones.
 
     None where the model has inputs that evaluation data does not feed.
     """
@@ -90,23 +88,30 @@ def of(compiled: Compiled, data: Dataset | None = None) -> Quality | None:
     if data is not None and len(compiled.core.inputs) == 1 and not compiled.model.state_bytes:
         name = compiled.core.inputs[0]
         samples = _of_data(data, name, compiled.core.value(name).shape, _number(compiled))
-        classes = data.metric == "top1"
-        return _measure(compiled, compiled.model, compiled.data, compiled.core, samples, "eval", classes)
+        return _measure(compiled, samples, "eval", data.metric == "top1")
     if unseen is None:
         return None
-    if unseen.tuned.graph is tuned.graph and unseen.tuned.ranges == tuned.ranges and not compiled.model.state_bytes:
-        model, content = compiled.model, compiled.data
-    else:
-        model, content = trial(unseen.tuned)
+    n = _number(compiled)
+    held = _thin(unseen.samples, n if not unseen.seen else max(n // 2, n - len(unseen.seen)))
+    samples = [*held, *_thin(unseen.seen, n - len(held))]
     kind = unseen.kind if tuned.ranges else "unseen"
     if compiled.made_up:
         kind = "made up" if tuned.ranges else "made up, own scales"
-    return _measure(compiled, model, content, unseen.tuned.exact, _thin(unseen.samples, _number(compiled)), kind)
+    found = _measure(compiled, samples, kind)
+    if unseen.seen and not compiled.made_up:
+        model, content = trial(unseen.tuned)
+        run = _Engine(compiled, model, content)
+        for k, sample in enumerate(samples):
+            run.feed(sample)
+            run.loaded.run()
+            found.errors.add_other(run.outputs(), k < len(held))
+        found.errors.share = len(unseen.seen) / (len(unseen.seen) + len(unseen.samples))
+    return found
 
 
 def measured(compiled: Compiled, samples: Samples) -> Quality:
-    """Of the compiled model itself on samples that it did not see."""
-    return _measure(compiled, compiled.model, compiled.data, compiled.core, samples, "eval")
+    """Measure the compiled model on samples that it did not see."""
+    return _measure(compiled, samples, "eval")
 
 
 def _number(compiled: Compiled) -> int:
@@ -125,30 +130,39 @@ def _of_data(data: Dataset, name: str, shape: tuple[int, ...], n: int) -> Sample
     return [{name: windows[k % len(windows)]} for k, windows in enumerate(few.inputs(shape, name))]
 
 
-def _measure(
-    compiled: Compiled,
-    model: ModelFile,
-    content: bytes,
-    exact: Graph,
-    samples: Samples,
-    data: str,
-    classes: bool = False,
-) -> Quality:
-    """classes: the first output is known to tell them."""
-    loaded = engine.load(content, compiled.custom)
-    ends = [model.tensors[t] for t in model.outputs]
+class _Engine:
+    """A model that runs on samples of real numbers."""
+
+    def __init__(self, compiled: Compiled, model: ModelFile, content: bytes) -> None:
+        self.loaded, self.model, self.names = engine.load(content, compiled.custom), model, compiled.core.inputs
+        self.ends = [model.tensors[t] for t in model.outputs]
+
+    def feed(self, sample: Mapping[str, np.ndarray]) -> None:
+        for i, t in enumerate(self.model.inputs):
+            self.loaded.set_input(i, quantise_input(sample[self.names[i]], self.model.tensors[t]))
+
+    def outputs(self) -> list[np.ndarray]:
+        return [dequantise_output(self.loaded.output(k), t) for k, t in enumerate(self.ends)]
+
+
+def _measure(compiled: Compiled, samples: Samples, data: str, classes: bool = False) -> Quality:
+    """The file on samples; one with states as a model that is given them. classes: the first output is known to tell
+    them."""
+    exact, model, content = compiled.core, compiled.model, compiled.data
+    if model.state_bytes:
+        model, content = trial(compiled.tuned)
+    run = _Engine(compiled, model, content)
     labels = compiled.model.metadata.get("labels", "").count("\n") + 1
     errors, layers = OutputErrors(model, labels, classes), Sums()
     steps = {model.tensors[s.outputs[0]].name: s for s in model.steps}
     for sample in samples:
-        for i, t in enumerate(model.inputs):
-            loaded.set_input(i, quantise_input(sample[exact.inputs[i]], model.tensors[t]))
+        run.feed(sample)
         found = {}
-        for step, made in zip(model.steps, loaded.layers(), strict=True):
+        for step, made in zip(model.steps, run.loaded.layers(), strict=True):
             y = model.tensors[step.outputs[0]]
             if y.dtype in QUANTISED:
                 found[y.name] = (y, np.array(made))
-        outputs = [dequantise_output(loaded.output(k), t) for k, t in enumerate(ends)]
+        outputs = run.outputs()
         expected: dict[str, np.ndarray] = {}
         for name, real in float_ops.stream(exact, sample):  # which lets go of what nobody reads any more
             if name in exact.outputs:
@@ -163,39 +177,25 @@ def _measure(
     return Quality(errors, layer or None, data)
 
 
-_DATA = {
-    "held out": "{n} samples that calibration did not see",
-    "unseen": "{n} samples of --calib, which the model had no use for",
-    "calibration": "the calibration sample itself",
-    "eval": "{n} samples of --data",
-    "made up": "{n} made-up samples, which says little",
-    "made up, own scales": "{n} made-up samples, which says little",
-}
-
-
 def _line(q: Mapping[str, Any]) -> str:
-    """The facts for a person: the ratio, what it does to answers, on what, the worst output and layer."""
-    parts, why = [], q["cannot_tell"]
-    own = q["data"] == "made up, own scales" and why
-    if q["sqnr_db"] is not None and not own:
-        unsure = (
-            "" if q["plus_minus_db"] is None or q["data"].startswith("made up") else f" +/- {q['plus_minus_db']:.1f}"
-        )
-        parts.append(
-            f"SQNR {q['sqnr_db']:.1f}{unsure} dB" + (f", which the samples cannot tell ({why})" if why else "")
-        )
-    elif why:
-        parts.append(f"the samples cannot tell ({why})")
-    parts += [] if own else _answers(q["outputs"])
-    whole = ", ".join(parts or ["unknown"]) + f" ({_DATA[q['data']].format(n=q['samples'])})"
-    worst = [] if own else [(role, q[f"worst_{role}"]) for role in ("output", "layer")]
-    return "; ".join(
-        [whole, *(f"worst {role} {w['name']} {w['sqnr_db']:.1f} dB" for role, w in worst if w is not None)]
-    )
+    """The facts for a person, in two lines: what it does to answers, and the error beside the signal."""
+    why, db = q["cannot_tell"], q["sqnr_db"]
+    if q["data"] == "made up" or (q["data"] == "made up, own scales" and why):
+        return f"unknown: {why or 'made-up samples tell nothing of it; give real ones with --calib'}"
+    answers = ", ".join(_answers(q["outputs"]) or ["unknown"])
+    first = f"{answers} {'of' if answers.endswith(('%', 'places')) else 'in'} {q['samples']} "
+    first += f"{'made-up ' * q['data'].startswith('made up')}sample{'s' * (q['samples'] != 1)}"
+    if db is None:
+        return first + (f" ({why})" if why else "")
+    known = q["plus_minus_db"] is not None and not q["data"].startswith("made up")
+    error = f"{db:.1f}" + (f" +/- {q['plus_minus_db']:.1f}" if known else "") + " dB below the signal"
+    worst = [(role, q[f"worst_{role}"]) for role in ("output", "layer")]
+    parts = [f"worst {role} {w['name']} {w['sqnr_db']:.1f} dB" for role, w in worst if w is not None]
+    return first + "\n" + error + (f" (unsure: {why})" if why else "") + "".join(f"; {p}" for p in parts)
 
 
 def _answers(outputs: Sequence[Mapping[str, Any]]) -> list[str]:
-    """The classes' line of the first output that has some; else the error of the worst output."""
+    """What the first output that has classes says; else the error of the worst output."""
     for kind in (CLASS, MAP, SCORES):
         for o in outputs:
             if o["kind"] == kind == SCORES:
@@ -211,7 +211,7 @@ def _answers(outputs: Sequence[Mapping[str, Any]]) -> list[str]:
     if not known:
         return []
     o = min(known, key=lambda o: float(o["sqnr_db"]))
-    said = [f"error {o['error']:.3g}, {o['largest']:.3g} at most" + (f" of '{o['name']}'" if len(outputs) > 1 else "")]
+    said = [f"off by {o['error']:.3g}, {o['largest']:.3g} at most" + (f" of '{o['name']}'" if len(outputs) > 1 else "")]
     if o["distinct"] <= FEW and 2 * o["distinct"] <= o["expected"]:
         said.append(f"only {o['distinct']} different answers where float has {o['expected']}")
     return said

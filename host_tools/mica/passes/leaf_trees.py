@@ -75,3 +75,12 @@ def joined(forests: Sequence[Forest]) -> Forest:
     """Their answers one behind the other."""
     first = np.cumsum([0, *(len(f.bias) for f in forests)])[:-1]
     return _together(forests, first.tolist(), np.concatenate([f.bias for f in forests]))
+
+
+def bounds(f: Forest) -> tuple[np.ndarray, np.ndarray]:
+    """The least and the largest of each number that trees can give; of several trees at most that far out."""
+    if len(f.roots) == 1:
+        values = leaf_values(f)
+        return values.min(axis=0), values.max(axis=0)
+    low, high = (np.bincount(f.target, bound(f.value, 0.0), len(f.bias)) for bound in (np.minimum, np.maximum))
+    return f.bias + low, f.bias + high

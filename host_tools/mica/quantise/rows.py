@@ -18,7 +18,7 @@ from mica.ir.graph import Graph, Node, Quant
 from mica.kernels.tabular import MOST_RANKS
 from mica.passes import dead_code
 from mica.passes.builder import Builder
-from mica.passes.leaf_trees import leaf_values, of_steps, with_values
+from mica.passes.leaf_trees import bounds, of_steps, with_values
 from mica.passes.lower.trees import in_units, ranked
 from mica.quantise.calibrate import Samples
 from mica.quantise.features import product, scaled
@@ -118,7 +118,7 @@ class _Row:
         for maker, at in zip(self.makers, self.spans, strict=True):
             kept[at] = maker.op not in ("Features", "Trees") and not product(g, maker)
             if maker.op == "Trees":
-                low[at], high[at], spare[at] = *_bounds(maker.attrs["forest"]), 1.0
+                low[at], high[at], spare[at] = *bounds(maker.attrs["forest"]), 1.0
         step = float(np.float32(np.abs(x[:, kept]).max(initial=0.0) / MOST)) or 1.0
         half = np.where(kept | (high <= low), 1.0, (high - low) * spare / (2 * MOST * step))
         middle = np.where(kept, 0.0, (low + high) / 2)
@@ -152,7 +152,8 @@ class _Row:
             first, result = ranked(self.g, b, x, result, learnt)
             names, count = [first], self.g.value(first).shape[-1]
             b.nodes[-1].attrs["step"] = step
-        column, threshold = result.column.copy(), result.threshold * step
+        column = result.column.copy()
+        threshold = (result.threshold + 0.5) * step  # between two ranks, where no rounding matters
         for k, (maker, at, asked) in enumerate(zip(self.makers, self.spans, ways, strict=True)):
             if maker.op == "Features":
                 continue
@@ -164,7 +165,7 @@ class _Row:
             else:
                 names.append(b.emit("Trees", maker.inputs, (1, len(known)), {"forest": ranks}))
                 threshold[asked] = [
-                    (np.searchsorted(known[c - at.start], t) + LOW) * step
+                    (np.searchsorted(known[c - at.start], t) + LOW + 0.5) * step
                     for c, t in zip(f.column[asked], f.threshold[asked], strict=True)
                 ]
             column[asked] = f.column[asked] - at.start + count
@@ -206,12 +207,3 @@ def _by_rank(f: Forest, thresholds: list[np.ndarray], step: float) -> Forest | N
     ranks = np.stack([np.searchsorted(t, v) + LOW for t, v in zip(thresholds, values.T, strict=True)], axis=1)
     ends = np.append((ranks[1:] != ranks[:-1]).any(axis=1), True)
     return with_values(of_steps(int(f.column[inner][0]), steps[ends[:-1]]), ranks[ends] * step)
-
-
-def _bounds(f: Forest) -> tuple[np.ndarray, np.ndarray]:
-    """The least and the largest of each number that trees can give; of several trees at most that far out."""
-    if len(f.roots) == 1:
-        values = leaf_values(f)
-        return values.min(axis=0), values.max(axis=0)
-    low, high = (np.bincount(f.target, bound(f.value, 0.0), len(f.bias)) for bound in (np.minimum, np.maximum))
-    return f.bias + low, f.bias + high

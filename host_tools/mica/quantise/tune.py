@@ -14,8 +14,8 @@ million multiplications each pass takes long. There the ranges still come from a
 rounding weights by their effect serves the network. Networks near that limit are tested with fewer samples than there
 are. `Tuned.tried` lists the recipes that were tried, so that nothing is left out in silence.
 
-All samples make the result, so none is left to say how good it is. That is measured as in cross-validation, on a network
-made in the same way of some of the samples, and on others: `Tuned.unseen`.
+All samples make the result, so none is left to say how good it is with others. What others cost is measured as in
+cross-validation, on a network made in the same way of some of the samples: `Tuned.unseen`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ import numpy as np
 
 from mica.errors import MicaError
 from mica.ir.graph import Graph, Node, Quant
-from mica.quantise import equalise, moments, ranges, rounding, rounding_recurrent, simulate
+from mica.quantise import equalise, moments, ranges, room, rounding, rounding_recurrent, simulate
 from mica.quantise.calibrate import Progress, Runs, Samples, observe
 from mica.quantise.histogram import Histogram, Range
 from mica.quantise.methods import METHODS
@@ -91,11 +91,12 @@ class Tuned:
 
 @dataclass(frozen=True)
 class Unseen:
-    """A network made with the same recipe of some samples, and others, which it did not see: "held out". Where there is
-    but one sample, that one: "calibration"."""
+    """A network made with the same recipe of some samples, seen, and others, which it did not see: "held out". Where there
+    is but one sample, that one: "calibration"."""
 
     tuned: Tuned
     samples: Samples
+    seen: Samples = ()
     kind: str = "held out"
 
 
@@ -130,7 +131,7 @@ def tune(g: Graph, samples: Samples, method: str = AUTO, full: bool = True, prog
         noise += _noise(built, held[fold], bench.runs)
     noise /= folds
     best = int(np.argmax(noise <= noise.min() + MARGIN))
-    unseen = Unseen(built[best], held[-1])
+    unseen = Unseen(built[best], held[-1], samples[folds - 1 :: 2])
     del built, bench
     stages.next(len(samples))
     tuned = _Bench(floats, simple, [recipes[best]]).build(recipes[best])
@@ -152,7 +153,8 @@ def _ranges_only(g: Graph, samples: Samples, method: str, tried: str, stages: _S
     stages.end()
     known = dict.fromkeys(found, method)
     others, kind = ([samples[k] for k in held], "held out") if held else (samples, "calibration")
-    return Tuned(g, g, found, known, PLAIN, tried, Unseen(Tuned(g, g, some, known, PLAIN), others, kind))
+    seen = [samples[k] for k in rest] if held else ()
+    return Tuned(g, g, found, known, PLAIN, tried, Unseen(Tuned(g, g, some, known, PLAIN), others, seen, kind))
 
 
 def _found(
@@ -162,10 +164,11 @@ def _found(
     seen = [
         observe(g, [samples[k] for k in part], stages.next(len(part)), numbers=part) for part in (rest, held) if part
     ]
-    some = {name: METHODS[method](h) for name, h in seen[0].items()}
+    some = room.outputs(g, {name: METHODS[method](h) for name, h in seen[0].items()}, len(samples))
     if len(seen) == 1:
         return some, some
-    return {name: METHODS[method](h.merged(seen[1][name])) for name, h in seen[0].items()}, some
+    both = {name: METHODS[method](h.merged(seen[1][name])) for name, h in seen[0].items()}
+    return room.outputs(g, both, len(samples)), some
 
 
 def _large(g: Graph, samples: Samples, method: str, progress: Progress | None) -> Tuned:
@@ -189,12 +192,12 @@ def _large(g: Graph, samples: Samples, method: str, progress: Progress | None) -
     tried += f"on {n} of {len(samples)} samples"
     if noise[0] <= noise[1] + MARGIN:
         stages.end()
-        return Tuned(g, g, found, plain.methods, PLAIN, tried, Unseen(plain, others))
+        return Tuned(g, g, found, plain.methods, PLAIN, tried, Unseen(plain, others, [samples[k] for k in rest]))
     quants, methods = choose_quants(g, found), plain.methods
     del plain  # its weights
     graph = _rounded(g, (fit, others), quants)
     stages.end()
-    return Tuned(graph, g, found, methods, ROUNDED, tried, Unseen(rounded, others))
+    return Tuned(graph, g, found, methods, ROUNDED, tried, Unseen(rounded, others, [samples[k] for k in rest]))
 
 
 def _plain(g: Graph, quants: Mapping[str, Quant]) -> Graph:
@@ -307,7 +310,10 @@ class _Bench:
                 simple = METHODS[self.method]
                 found = {name: simple(h.merged(halves[1][name])) for name, h in halves[0].items()}
                 methods = dict.fromkeys(found, self.method)
-            made = found | self.grids, methods | dict.fromkeys(self.grids, "grid")
+            made = (
+                room.outputs(exact, found, len(self.floats.samples)) | self.grids,
+                methods | dict.fromkeys(self.grids, "grid"),
+            )
             self._found[recipe.equalise, recipe.auto] = made
         return self._found[recipe.equalise, recipe.auto]
 

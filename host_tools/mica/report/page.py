@@ -107,7 +107,7 @@ def _boards(f: Mapping[str, Any]) -> str:
 
 def _quality(f: Mapping[str, Any]) -> str:
     q = f["quality"]
-    text = "".join(f"<p>{escape(part)}.</p>" for part in q["line"].split("; "))
+    text = "".join(f"<p>{escape(part)}.</p>" for part in q["line"].replace("\n", "; ").split("; "))
     text += "".join(f'<p class="warn">{escape(w)}</p>' for w in q.get("warnings", ()))
     return _section("Quality beside float", text)
 

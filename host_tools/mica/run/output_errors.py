@@ -17,7 +17,10 @@ from mica.format.values import HIGH, HIGH16, QUANTISED
 from mica.run.output_kinds import CLASS, MAP, NUMBERS, SCORES, kind
 
 LARGEST = 120.0  # dB; what is exact
-TAIL = 0.25  # of the samples, by which a tail is told
+TAIL = 0.1  # of the samples, by which a tail is told
+LEAST_TAIL = 3  # samples
+SHIFT = 0.1  # of what others may lose, in dB, that the ratio is told lower
+SURE = 1.0  # dB; no ratio is told surer
 
 
 def decibels(signal: float, noise: float) -> float | None:
@@ -73,7 +76,8 @@ class OutputError:
     """Of one output over all samples. kind: of `output_kinds`. sqnr_db: None where nothing varies; error: the root of the mean
     square, and largest, both in the output's unit. distinct: different answers of the element that has most of them, and
     expected: as many in float. alike: of `of` classes; found: of `of` scores above 0.5 in float, others: besides.
-    beyond_db: what rare numbers beyond the range may take from the ratio. flat: float's answers vary by less than one step."""
+    beyond_db: what samples that calibration did not see may lose, compared with those that it saw; a tenth of it is off
+    sqnr_db. flat: float's answers vary by less than one step."""
 
     name: str
     kind: str
@@ -98,11 +102,16 @@ class _Output:
         self.t, self.kind, self.labels = t, kind, labels
         self.exact: list[np.ndarray] = []  # a sample each
         self.found: list[np.ndarray] = []
+        self.other: list[float] = []  # squared error of each sample in the second model
 
     def add(self, exact: np.ndarray, found: np.ndarray) -> None:
         keep = np.float32 if self.t.dtype in QUANTISED else np.int64
         self.exact.append(np.asarray(exact, keep).reshape(self.t.dims))
         self.found.append(np.asarray(found, keep).reshape(self.t.dims))
+
+    def add_other(self, found: np.ndarray) -> None:
+        exact = self.exact[len(self.other)]
+        self.other.append(float(np.sum((exact - np.asarray(found, np.float64).reshape(self.t.dims)) ** 2)))
 
     def powers(self) -> tuple[np.ndarray, np.ndarray]:
         """(energy of what varies, of the error), float64, of each sample."""
@@ -112,17 +121,25 @@ class _Output:
         noise = [float(np.sum((a - b.astype(np.float64)) ** 2)) for a, b in zip(self.exact, self.found, strict=True)]
         return np.array(signal) * n / max(n - 1, 1), np.array(noise)
 
-    def result(self) -> OutputError:
+    def result(self, held: np.ndarray, share: float) -> OutputError:
+        """held, share: as `OutputErrors` has them."""
         signal, noise = self.powers() if self.t.dtype in QUANTISED else (np.zeros(1), np.zeros(1))
         exact, found = np.stack(self.exact), np.stack(self.found)
         wrong = np.abs(exact - found.astype(np.float64))
         alike, hit, others, of = self._answers(exact, found)
         varies = math.sqrt(float(signal.sum()) / exact.size)
+        ratio = decibels(float(signal.sum()), float(noise.sum())) if len(exact) > 1 else None
+        beyond = 0.0
+        if share and ratio is not None and len(exact) > LEAST_TAIL:
+            measured = max(float(noise.mean()), float(signal.mean()) * 10 ** (-LARGEST / 10))
+            more = max(self._beyond(exact), self._unseen(noise, held) * share)
+            beyond = decibels(measured + more, measured) or 0.0
+        few = _uncertainty(signal, noise)
         return OutputError(
             name=self.t.name,
             kind=self.kind,
-            sqnr_db=decibels(float(signal.sum()), float(noise.sum())) if len(exact) > 1 else None,
-            plus_minus_db=_uncertainty(signal, noise),
+            sqnr_db=None if ratio is None else ratio - SHIFT * beyond,
+            plus_minus_db=None if few is None else max(SURE, math.hypot(few, (1 - SHIFT) * beyond)),
             error=float(np.sqrt(np.mean(wrong**2))),
             largest=float(wrong.max()),
             distinct=_distinct(found),
@@ -131,21 +148,24 @@ class _Output:
             found=hit,
             others=others,
             of=of,
-            beyond_db=self._beyond_db(signal, noise, exact),
+            beyond_db=beyond,
             flat=self.t.dtype in QUANTISED and varies < self.t.scale,
         )
 
-    def _beyond_db(self, signal: np.ndarray, noise: np.ndarray, exact: np.ndarray) -> float:
-        if self.t.dtype not in QUANTISED or len(exact) < 3:
+    def _unseen(self, noise: np.ndarray, held: np.ndarray) -> float:
+        """Squared error, of a sample, that the second model adds only for samples that it did not see."""
+        if len(self.other) < len(noise) or held.all() or not held.any():
             return 0.0
-        measured = max(float(noise.mean()), 1e-30)
-        return decibels(measured + self._beyond(exact), measured) or 0.0
+        more = np.array(self.other) - noise
+        return max(0.0, float(more[held].mean() - more[~held].mean()))
 
     def _beyond(self, exact: np.ndarray) -> float:
-        """Squared error, of a sample on average, of numbers beyond the range that int8 has: rare ones, which few samples hold none of.
+        """Squared error, of a sample, of numbers beyond the range that int8 has: rare ones, which few samples hold none of.
 
-        The upper quarter of what the samples reach has an exponential tail, which goes on beyond the range.
+        The upper tenth of what the samples reach has an exponential tail, which goes on beyond the range.
         """
+        if self.t.dtype not in QUANTISED:
+            return 0.0
         rows = exact.reshape(len(exact), -1)
         limit = HIGH if self.t.dtype == "int8" else HIGH16
         top, bottom = ((limit - self.t.zero_point) * self.t.scale, (self.t.zero_point - ~limit) * self.t.scale)
@@ -176,12 +196,13 @@ class _Output:
 
 def _tail(reached: np.ndarray, end: float) -> float:
     """Mean square of what lies beyond the end of a range. reached: the largest number of each sample."""
-    start = float(np.quantile(reached, 1 - TAIL))
-    beyond = reached[reached > start] - start
-    if not beyond.size or not beyond.mean() > 0:
+    k = max(LEAST_TAIL, round(len(reached) * TAIL))
+    ordered = np.sort(reached)
+    start = float(ordered[-k - 1])
+    mean = float(ordered[-k:].mean()) - start
+    if not mean > 0:
         return 0.0
-    mean = float(beyond.mean())
-    share = beyond.size / len(reached) * math.exp(min(-(end - start) / mean, 0.0))
+    share = k / len(reached) * math.exp(min(-(end - start) / mean, 0.0))
     return share * 2 * mean**2
 
 
@@ -192,17 +213,21 @@ def _distinct(x: np.ndarray) -> int:
 
 
 def _uncertainty(signal: np.ndarray, noise: np.ndarray) -> float | None:
-    """Of the ratio in dB, 19 times of 20, by leaving one sample out in turn (jackknife); None where there are too few."""
+    """Of the ratio in dB, 9 times of 10, by leaving one sample out in turn (jackknife); None where there are too few."""
     n = len(noise)
     if n < 3 or not signal.sum():
         return None
     left = [decibels(float(signal.sum() - s), float(noise.sum() - e)) for s, e in zip(signal, noise, strict=True)]
     known = np.array([db for db in left if db is not None])
-    return float((2 + 4 / (n - 1)) * np.sqrt((n - 1) * np.var(known)))
+    return float((1.65 + 3 / (n - 1)) * np.sqrt((n - 1) * np.var(known)))
 
 
 class OutputErrors:
-    """Errors of a model's outputs over samples, against the exact outputs."""
+    """Errors of a model's outputs over samples, against the exact outputs.
+
+    share: 0 for samples that calibration did not see; else of these, those that also made a second model, which tells
+    what others lose: held are the places of the samples that had no part in that one.
+    """
 
     def __init__(self, model: ModelFile, labels: int = 0, classes: bool = False) -> None:
         """labels, classes: as `output_kinds.kind`."""
@@ -210,6 +235,14 @@ class OutputErrors:
             _Output(model.tensors[t], kind(model, k, labels, classes), labels) for k, t in enumerate(model.outputs)
         ]
         self.samples = 0
+        self.share = 0.0
+        self.held: list[bool] = []
+
+    def add_other(self, found: Sequence[np.ndarray], held: bool) -> None:
+        """One sample of the second model, in the order of `add`."""
+        for output, y in zip(self.outputs, found, strict=True):
+            output.add_other(y)
+        self.held.append(held)
 
     def add(self, exact: Sequence[np.ndarray], found: Sequence[np.ndarray]) -> None:
         """One sample: real numbers, an array an output."""
@@ -220,7 +253,8 @@ class OutputErrors:
     @cached_property
     def each(self) -> list[OutputError]:
         """Of all outputs, in order."""
-        return [output.result() for output in self.outputs] if self.samples else []
+        held = np.array(self.held, bool)
+        return [output.result(held, self.share) for output in self.outputs] if self.samples else []
 
     @property
     def answer(self) -> OutputError | None:
