@@ -124,12 +124,15 @@ def test_a_fleet_of_liars_and_one_of_nobody_say_so(model: bytes, monkeypatch: py
     def nowhere() -> Runner:
         raise MicaError("no such port")
 
-    monkeypatch.setattr("mica_fleet.coordinator._PATIENCE", 0.1)
+    monkeypatch.setattr("mica_fleet.coordinator._PATIENCE", 1.5)
+    monkeypatch.setattr("mica_fleet.coordinator._QUIET", 0.1)
+    said: list[str] = []
     with (
-        fleet(model, {"a": nowhere}) as runner,
+        fleet(model, {"a": nowhere}, said) as runner,
         pytest.raises(MicaError, match=r"fleet:test: nothing for \d+ s \(a: no such port\)"),
     ):
         runner.run(xs)
+    assert said.count("no board of fleet:test is up yet; waiting up to 2 s") == 1, said
 
 
 def test_a_sample_that_no_board_can_run_is_named(model: bytes) -> None:

@@ -203,6 +203,7 @@ def test_power_is_cut_at_every_operation(
     assert outcome.reason == "" and {s for s, _ in outcome.boards.values()} == {State.SUCCEEDED}, outcome
     wait_until(lambda: all(watch.has(f"b{i}", newer) for i in range(1, 17)))
     cut = [i for i in range(1, 17) if any("has ended" in line for line in said[i])]
+    assert all("it is started again in " in line for i in cut for line in said[i] if "has ended" in line)
     assert cut == list(range(1, len(cut) + 1)) and 13 <= len(cut) < 16, cut
     rejected = [b for b, haves in watch.haves.items() if any(h.verdict == "rejected" for h in haves)]
     # before the trial, after it, and in both halves of writing that it was passed

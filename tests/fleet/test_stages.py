@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -136,8 +137,13 @@ def test_a_journal_of_a_model_in_parts(files: list[bytes], digits_file: Path, tm
 def test_a_part_that_no_board_has_is_named(files: list[bytes], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("mica_fleet.coordinator._NOWHERE", 0.1)
     boards: Boards = {f"b{k}": lambda k=k: Trouble(files[k], sound) for k in (0, 2)}  # type: ignore[misc]
-    with fleet_of(files, boards) as runner, pytest.raises(MicaError, match=r"no board has part 2 of 3 \(CRC-32"):
+    with fleet_of(files, boards) as runner, pytest.raises(MicaError) as error:
         runner.run([[np.zeros((1, 1, 8, 8), np.int8)]])
+    said = str(error.value)
+    assert re.search(r"no board has part 2 of 3 \(CRC-32 \w{8}\); they have \w{8} \(on 1\), \w{8} \(on 1\); ", said), (
+        said
+    )
+    assert said.endswith("mica fleet push sends a model, mica fleet ls lists them")
 
 
 def test_each_stage_is_killed_in_turn_and_nothing_is_lost(

@@ -211,6 +211,32 @@ def test_labels_of_the_words_script(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert "len(labels())" in script.read_text()  # of the last layer; test_tutorials trains where PyTorch is
 
 
+def test_a_build_says_its_share(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A dozen lines in five minutes, with CMake's share of this build, not of the one before in the same log."""
+    import subprocess
+
+    from mica.toolchain.process import run_logged
+
+    wait, waits, said = subprocess.Popen.wait, [], []
+
+    def slow(process: subprocess.Popen[bytes], timeout: float | None = None) -> int:
+        wait(process)
+        waits.append(timeout)
+        if sum(waits) < 300:
+            raise subprocess.TimeoutExpired("x", timeout or 0)
+        return 0
+
+    monkeypatch.setattr(subprocess.Popen, "wait", slow)
+    log = tmp_path / "log"
+    log.write_text("[100%] of another build\n")
+    run_logged(["sh", "-c", "echo '[  3%] a'; echo '[ 40%] b'; echo done"], "building X", log, progress=said.append)
+    assert said[0] == "building X: 5 s, 40 %" and said[1] == "building X: 10 s, 40 %" and len(said) == 12
+    waits.clear()
+    said.clear()
+    run_logged(["sh", "-c", "echo CC a.c"], "building X", log, progress=said.append)
+    assert said[0] == "building X: 5 s"
+
+
 def test_json_of_a_near_name(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["fit", "x.mica", "--board", "rpi_pic", "--json"]) == 1
     assert json.loads(capsys.readouterr().out)["todo"] == "did you mean RPI_PICO?"

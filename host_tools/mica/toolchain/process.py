@@ -4,7 +4,6 @@ import os
 import re
 import shutil
 import subprocess
-import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -60,6 +59,14 @@ class ProgramFailed(MicaError):
         self.lines = tuple(lines)
 
 
+def _share(log: Path, start: int) -> str:
+    """Return how far CMake is, by the last "[ 12%]" of the output that begins at byte `start`; "" where it has none."""
+    with log.open("rb") as file:
+        file.seek(max(start, file.seek(0, 2) - 10_000))
+        found = re.findall(rb"^\[ *(\d+)%\]", file.read(), flags=re.M)
+    return f", {int(found[-1])} %" if found else ""
+
+
 def run_logged(
     command: Command,
     what: str,
@@ -71,7 +78,7 @@ def run_logged(
 ) -> None:
     """Run a command with its output appended to `log`; on failure raise ProgramFailed with the telling lines.
 
-    Every few seconds `progress` is told that work goes on.
+    After 5, 10, 20 and 40 s, then each 30 s, `progress` is told that work goes on, with its share where the output has one.
     """
     log.parent.mkdir(parents=True, exist_ok=True)
     with log.open("ab") as file:
@@ -86,14 +93,16 @@ def run_logged(
             stderr=subprocess.STDOUT,
             start_new_session=True,
         )
-        begun = time.monotonic()
+        seconds, pause = 0, 5
         try:
             while True:
                 try:
-                    process.wait(5)
+                    process.wait(pause)
                     break
                 except subprocess.TimeoutExpired:
-                    progress(f"{what}: {time.monotonic() - begun:.0f} s")
+                    seconds += pause
+                    progress(f"{what}: {seconds} s{_share(log, start)}")
+                    pause = min(seconds, 30)
         except BaseException:
             os.killpg(process.pid, 15)
             process.wait()
