@@ -41,7 +41,7 @@ from mica.web import site
 
 HERE = Path(__file__).resolve().parent
 FIRST_LOAD = 250_000  # bytes of Try without the virtual Pico, as a server sends them
-WITH_PICO = 806_000
+WITH_PICO = 820_000
 PROMPT_CYCLES = 4_500_000  # of the virtual Pico, until it waits at its prompt
 PROMPT_SECONDS = 3.0  # of CPU of the page's processes: 1.5 are what we want, on a machine without other work
 STOCK = bool(os.environ.get("MICA_STOCK")) or ALL  # whether a Pico without mica gets it in the page
