@@ -95,7 +95,7 @@ await everySize('prompt');
 await page.screenshot({ path: join(out, 'pico-prompt.png'), fullPage: true });
 await page.locator('#terminal').focus();
 await page.keyboard.press('Shift+Tab');
-seen.left = await page.evaluate(() => document.activeElement.id);
+seen.left = await page.evaluate(() => document.activeElement.textContent);
 note('prompt used');
 
 // ---- Try: the engine and the virtual Pico side by side

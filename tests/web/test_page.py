@@ -208,7 +208,7 @@ def test_the_virtual_pico(made: Path, given: Path, tmp_path: Path) -> None:
         check(layout)
     assert all(one["unnamed"] == [] for one in seen["heard"].values()), seen["heard"]
     assert set(seen["missed"]) == {"prompt", "board"} and not any(seen["missed"].values()), seen["missed"]
-    assert seen["left"] == "prompt-files"
+    assert seen["left"] == "Ctrl-C"
     assert "mica fit words.mica --board RPI_PICO" in seen["unpredicted"] and "It fits." in seen["unpredicted"]
     assert re.match(r"A Pico takes [\d.]+ ms at 125 MHz", seen["measured"]), seen["measured"]
     check_wrong_boards(seen["wrong"])
