@@ -78,6 +78,7 @@ for again in ("", "_again"):
     report("raw" + again, lambda: m.predict([q], raw=True))
     report("into" + again, lambda: m.predict_into([q], y))
     report("lists" + again, lambda: m.predict([q]))
+    report("bytes" + again, lambda: m.predict([x], raw=True))
     report("floats" + again, lambda: m.predict([floats], raw=True))
 print(len(m.predict([q], raw=True)[0]))
 """
@@ -90,12 +91,14 @@ def test_load_and_predict(pico: Link, capsys: pytest.CaptureFixture[str]) -> Non
     run = took["run"]
     with capsys.disabled():
         print(f"\n{pico.name}, {len(MODEL):,} bytes: Model() {took['Model'] / HZ * 1000:.1f} ms; run() {run:,} cycles")
-        for name in ("raw", "into", "lists", "floats"):
+        for name in ("raw", "into", "lists", "bytes", "floats"):
             first, later = took[name] - run, took[name + "_again"] - run
             print(f"  {name}: {first:,} more, later {later:,}, {later / run:.1%}; {later / 640:.0f} a value")
     assert took["Model"] <= 0.020 * HZ
     assert took["check"] <= 6.5 * len(MODEL)
     assert took["raw_again"] <= 1.08 * run
     assert took["lists_again"] <= 1.12 * run  # equal floats are made once
+    # Each of the 128 values that there are is quantised once.
+    assert took["bytes_again"] <= took["raw_again"] + 128 * 900 + 640 * 30
     # A value quantised; most of it is the library's arithmetic.
     assert took["floats_again"] <= run + 640 * 900

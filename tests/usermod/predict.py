@@ -43,6 +43,14 @@ print(m.predict([integers]) == m.predict([array("h", integers)]) == m.predict([a
 for pixels in (array("B", integers), bytearray(integers), bytes(integers), memoryview(bytearray(integers)), memoryview(array("B", integers))):
     print(m.predict([pixels]) == m.predict([integers]), m.predict([[pixels]]) == m.predict([integers]), end=" ")
 print(m.predict([array("B", [200] * 64)]) == m.predict([[200] * 64]))
+for at in range(0, 256, 64):  # each value is divided once: all of them, and too many or too few
+    m._m.write(0, bytes(range(at, at + 64)))
+    by_bytes = bytes(m.input(0))
+    m._m.write(0, list(range(at, at + 64)))
+    print(by_bytes == bytes(m.input(0)), end=" ")
+fails(m.predict, [bytes(65)])
+fails(m.predict, [[bytes(60), bytes(5)]])
+fails(m.predict, [bytes(63)])
 # The tensor's own type may be either, and so has to say which.
 fails(m.predict, [array("b", raw)])
 fails(m.predict, [memoryview(m.input(0))])

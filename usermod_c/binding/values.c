@@ -89,6 +89,17 @@ static void check_odd(const sink_t *s, uint32_t bits) {
     }
 }
 
+// What stands for x in a tensor of integers; counts in s->far.
+static int32_t quantised(sink_t *s, float x) {
+    const int64_t sum = (int64_t)round_half_even(x / s->scale) + s->zero_point;
+    if (sum <= s->max && sum >= s->min) {
+        return (int32_t)sum;
+    }
+    const int64_t width = (int64_t)s->max - s->min;
+    s->far += sum > s->max + width || sum < s->min - width;
+    return sum > s->max ? s->max : s->min;
+}
+
 static void put(sink_t *s, float x) {
     if (s->filled == s->n) {
         wrong_count(s->n, s->n + 1);
@@ -102,14 +113,7 @@ static void put(sink_t *s, float x) {
         memcpy(to, &x, sizeof(x));
         return;
     }
-    int32_t q = round_half_even(x / s->scale);
-    int64_t sum = (int64_t)q + s->zero_point;
-    if (sum > s->max || sum < s->min) {
-        const int64_t width = (int64_t)s->max - s->min;
-        s->far += sum > s->max + width || sum < s->min - width;
-        sum = sum > s->max ? s->max : s->min;
-    }
-    q = (int32_t)sum;
+    const int32_t q = quantised(s, x);
     if (s->size == 1) {
         *to = (uint8_t)q;
     } else if (s->size == 2) {
@@ -118,6 +122,28 @@ static void put(sink_t *s, float x) {
     } else {
         memcpy(to, &q, sizeof(q));
     }
+}
+
+// n bytes, such as a picture's, into elements of one byte: each value is divided once, where it is first seen.
+static void put_bytes(sink_t *s, const uint8_t *from, size_t n) {
+    if (n > s->n - s->filled) {
+        wrong_count(s->n, s->n + 1);
+    }
+    uint16_t of[256]; // an element, and 256 more if it is far
+    const uint16_t unseen = 0x7f7f;
+    memset(of, unseen & 0xff, sizeof(of));
+    uint32_t far = s->far;
+    for (uint8_t *to = s->data + s->filled, *end = to + n; to != end; from++) {
+        if (of[*from] == unseen) {
+            s->far = 0;
+            of[*from] = (uint8_t)quantised(s, (float)*from);
+            of[*from] |= (uint16_t)(s->far << 8);
+        }
+        *to++ = (uint8_t)of[*from];
+        far += of[*from] >> 8;
+    }
+    s->far = far;
+    s->filled += (uint32_t)n;
 }
 
 // Raises TypeError where a buffer may well be the tensor itself: of its own signed type with a scale, or of all its bytes.
@@ -155,6 +181,8 @@ static void put_elements(sink_t *s, const mp_buffer_info_t *buf, size_t begin, s
             memcpy(&d, bytes + i * sizeof(d), sizeof(d));
             put(s, (float)d);
         }
+    } else if ((buf->typecode == 'B' || buf->typecode == BYTEARRAY_TYPECODE) && s->size == 1) {
+        put_bytes(s, bytes + begin, end - begin);
     } else if (buf->typecode == 'B' || buf->typecode == BYTEARRAY_TYPECODE) {
         for (size_t i = begin; i < end; i++) {
             put(s, (float)bytes[i]);
