@@ -1,4 +1,4 @@
-"""What networks of 2024 to 2026 are made of: recurrences in logarithms, masks in front of Exp, sums at constant places, spectra, many parts,
+"""Pieces of networks of 2024 to 2026: recurrences in logarithms, masks in front of Exp, sums at constant places, spectra, many parts,
 experts, outputs of two kinds. ONNX Runtime gives the expected values.
 """
 

@@ -226,7 +226,7 @@ def _read(g: Graph, known: Mapping[str, _Function], repeated: Mapping[str, str],
 
 
 def _choice(g: Graph, known: Mapping[str, _Function], chosen: Mapping[str, _Chosen], node: Node) -> _Chosen | None:
-    """What a node chooses among the numbers of a known value, or renames of those that were chosen."""
+    """Return the numbers that a node chooses of a known value, or renames; None if it does neither."""
     x = node.inputs[0] if node.inputs else ""
     if x in chosen:
         return chosen[x] if node.op in RENAMES else None
