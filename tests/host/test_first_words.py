@@ -114,7 +114,7 @@ def test_eval_of_examples_without_a_head(digits: Path, tmp_path: Path) -> None:
     (tmp_path / "shake").mkdir()
     np.savez(tmp_path / "shake" / "1.npz", x=np.zeros((1, 3)))
     said = refused("eval", digits, "--data", tmp_path)
-    assert said.endswith("holds no sound files and no pictures; expected folders of sound files or pictures; "
+    assert said.endswith("holds .npz files; expected folders of sound files or pictures; "
                          "examples of a head are for --head H.learnt")  # fmt: skip
 
 

@@ -8,8 +8,6 @@ import numpy as np
 
 from mica.cli import heads, listening, target, text
 from mica.cli.say import say
-from mica.data import pictures as picture_files
-from mica.data import sounds
 from mica.errors import MicaError
 from mica.format.codec import ModelFile
 from mica.format.pictures import KEY
@@ -70,9 +68,9 @@ def run(args: argparse.Namespace) -> int:
     if texts is not None:
         return _texts(args, texts.first(args.samples))
     data = None if is_folder else evaluation.load(args.data, target.table_inputs(args.model, args.data))
-    if is_folder and not _seen_or_heard(Path(args.data)):
+    if is_folder and any(Path(args.data).glob("*/*.np[yz]")):
         todo = "expected folders of sound files or pictures; examples of a head are for --head H.learnt"
-        raise MicaError(f"{args.data}: holds no sound files and no pictures", todo=todo)
+        raise MicaError(f"{args.data}: holds .npz files", todo=todo)
     if is_folder and KEY not in (whole := target.whole_model(args.model)).metadata:
         data = sound.read_folder(args.data, whole, say)
 
@@ -89,11 +87,6 @@ def run(args: argparse.Namespace) -> int:
             result = accuracy.compare(data.first(args.samples), runner, float_model, watch.progress, watch.warn, seen)
     text.show(args, result, report)
     return 0
-
-
-def _seen_or_heard(folder: Path) -> bool:
-    files = (p for p in (*folder.glob("*"), *folder.glob("*/*")) if p.is_file())
-    return any(sounds.is_sound(p) or picture_files.is_picture(p) for p in files)
 
 
 def _head(args: argparse.Namespace) -> int:
