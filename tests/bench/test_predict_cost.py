@@ -46,7 +46,7 @@ MODEL = autoencoder()
 
 @pytest.fixture(scope="module")
 def pico() -> Iterator[Link]:
-    """What is bounded is the core's work: its memory is ideal."""
+    """The virtual Pico with ideal memory: the bounds are for the core's work."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("MICA_MEMORY", "ideal")
         with open_board("RPI_PICO@emu", rom_files={"ad.mica": MODEL}) as board:

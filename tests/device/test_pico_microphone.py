@@ -107,7 +107,7 @@ def test_every_sample(board: EmulatedBoard, sound: np.ndarray) -> None:
 
 
 def test_nothing_is_left_of_a_recording_that_was_broken_off(board: EmulatedBoard, sound: np.ndarray) -> None:
-    """What was left of a word when the clock stopped is not sent in the next recording's first frame."""
+    """The rest of a word that the clock's end broke off is not sent in the next recording's first frame."""
     board.exec("from time import sleep_ms")
     for n in range(100, 124, 3):
         board.exec(f"record({n}); sleep_ms(200)")

@@ -103,7 +103,7 @@ def test_an_offset_is_no_signal(tmp_path: Path) -> None:
 
 
 def test_few_samples_say_that_they_are_few(tmp_path: Path) -> None:
-    """Where that matters alone: fewer than eight, or those that leave a wide interval."""
+    """Only fewer than eight samples, or those that leave a wide interval, are called few."""
     said = [facts(lambda net, x, by=by: dense(net, x, 2, by), tmp_path, n=n) for n in (7, 40, 400) for by in (0.1, 3.0)]
     assert all("(unsure: 7 samples are few)" in q["line"] for q in said[:2])
     assert all(("are few" in q["line"]) == (q["plus_minus_db"] > 3) for q in said[2:4])

@@ -88,7 +88,7 @@ def test_streamed() -> None:
 
 
 def test_the_same_numbers() -> None:
-    """What host and board must agree on stands in both."""
+    """Host and board have the same numbers."""
     engine = (ROOT / "usermod_c" / "runtime" / "op_fully_connected.c").read_text()
     for name in ("OWN", "BLOCK", "OUTPUTS"):
         (number,) = re.findall(rf"#define {name} \((\d+)\)", engine)
@@ -99,7 +99,7 @@ def test_the_same_numbers() -> None:
 
 
 def test_other_boards() -> None:
-    """Where nobody knows what a miss takes, none is counted."""
+    """A board whose misses nobody has measured has no waits."""
     assert told(deep(), "MPS2_AN385")["flash"] == 0
     assert (
         told(deep(), "ADAFRUIT_FEATHER_RP2040")["flash"] > 5 * told(deep())["flash"]

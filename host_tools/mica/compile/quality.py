@@ -195,7 +195,7 @@ def _line(q: Mapping[str, Any]) -> str:
 
 
 def _answers(outputs: Sequence[Mapping[str, Any]]) -> list[str]:
-    """What the first output that has classes says; else the error of the worst output."""
+    """Return the line of the first output that has classes; else the error of the worst output."""
     for kind in (CLASS, MAP, SCORES):
         for o in outputs:
             if o["kind"] == kind == SCORES:

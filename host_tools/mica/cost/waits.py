@@ -48,7 +48,7 @@ SMALL, LARGE = 4000, 12000
 
 
 class Cache:
-    """What a run's steps leave in the flash cache for those behind them and for the next run."""
+    """The lines that a run's steps leave in the flash cache for those behind them and for the next run."""
 
     def __init__(self, model: ModelFile, in_ram: Collection[int]) -> None:
         steps = [s for i, s in enumerate(model.steps) if i not in in_ram]

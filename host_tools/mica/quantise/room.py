@@ -41,7 +41,7 @@ def outputs(g: Graph, ranges: Mapping[str, Range], samples: int) -> dict[str, Ra
 
 
 def _ends(attrs: Mapping[str, Any]) -> Range:
-    """What an operator cannot leave."""
+    """Return the range that an operator cannot leave."""
     if "forest" in attrs:
         low, high = bounds(attrs["forest"])
         return Range(float(low.min()), float(high.max()))
