@@ -25,7 +25,7 @@ from mica.run.open import open_runner
 
 PICO = "RPI_PICO@emu"
 MODELS = ("digits", "kws", "ic", "vww", "ad")
-WITHIN = 0.1
+WITHIN = 0.12
 
 
 def mica(*args: object) -> Result:
@@ -63,7 +63,7 @@ def convolution(folder: Path, n_in: int, size: int, n_out: int, stride: int = 1)
     ("target", "name"), [*((PICO, name) for name in MODELS), ("RPI_PICO2@emu", "digits"), ("RPI_PICO2@emu", "kws")]
 )
 def test_predicts_the_virtual_pico(target: str, name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """Cycles, waits for flash among them, are within 10 % of `mica bench`, each layer within half, and the heap within 6 kB."""
+    """Cycles, waits for flash among them, are within 12 % of `mica bench`, each layer within half, and the heap within 6 kB."""
     board = load_board(target.removesuffix("@emu"))
     compiled = compile_file(network(name), None, {"N": 1}, plain=True, scratch_limit=board.scratch)
     told = predict(compiled.model, compiled.data, board, Table.read())
@@ -82,7 +82,7 @@ def test_predicts_the_virtual_pico(target: str, name: str, capsys: pytest.Captur
     assert abs(ratio - 1) < WITHIN
     assert told.time["milliseconds"] == pytest.approx(1000 * told.time["total"] / board.clock, rel=1e-4)
     for layer, cost in zip(told.layers, measured.steps, strict=True):
-        assert abs(layer["cost"] - cost) < 0.5 * cost + 1000, layer
+        assert abs(layer["cost"] - cost) < 0.5 * cost + 4000, layer
     # `bench` has its own Python and the sample in the heap beside the model.
     assert measured.free_heap is not None
     beside = measured.free_heap + sum(x.nbytes for x in inputs)
