@@ -7,11 +7,9 @@
 // runs, at most MAX_INSTRUCTIONS late.
 
 import { charge, isFree } from './arithmetic.mjs';
+import { lookUp, pieces } from './cache.mjs';
 
 const MAX_INSTRUCTIONS = 64;
-
-const FLASH_BASE = 0x10000000;
-const FLASH_BYTES = 0x1000000;
 
 const SP = 13;
 const LR = 14;
@@ -399,36 +397,6 @@ export function translate(start, fetch, context) {
     return null;
   }
   return { run: assemble(start, parts, pc, context), addresses: [...seen] };
-}
-
-// The words of flash that code takes, in pieces that are executed as a whole: by the instruction where each begins.
-function pieces(parts) {
-  const found = new Map();
-  let words = null;
-  for (const part of parts) {
-    const offset = part.pc - FLASH_BASE;
-    if (offset >>> 0 >= FLASH_BYTES) {
-      return found;
-    }
-    if (words === null) {
-      words = new Set();
-      found.set(part.pc, words);
-    }
-    for (let at = offset; at < offset + (part.size ?? 2); at += 2) {
-      words.add(at & ~3);
-    }
-    if (part.next !== undefined && part.next.cond !== undefined && part.next.cond !== null) {
-      words = null;
-    }
-  }
-  return found;
-}
-
-// Look words of code up in the flash cache. `k`: cycles of the block before them.
-function lookUp(words, k, { mask, shift }) {
-  const offsets = [...words];
-  const known = offsets.map((offset) => `F[${(offset >> 2) & mask}] !== ${offset >> shift}`);
-  return `X.accesses += ${offsets.length}; if (${known.join(' || ')}) M.code([${offsets.join(', ')}], c + ${k});`;
 }
 
 function assemble(start, parts, after, context) {
