@@ -84,6 +84,13 @@ def with_code(code: str, folder: Path) -> Path:
     return source
 
 
+def test_registers_work_at_once_with_both_cores(tmp_path: Path) -> None:
+    """A reset of core 1, an interrupt and an alarm, written at any place of a turn: a thread outlived a soft reset."""
+    why, counts, _ = run(HERE / "turns.c", tmp_path)
+    assert "core 0: the firmware has stopped itself (bkpt 1)" in why
+    assert counts == "0 0 0 1"  # none too late; and core 1 did run
+
+
 def test_counts(tmp_path: Path) -> None:
     """Instructions to the unit, and cycles as the table has them: a loop of 7 instructions, a load and a store among them."""
     loop = "1: ldr r1, [r2]\\n adds r1, #1\\n str r1, [r2]\\n smlad r3, r1, r1, r3\\n udiv r1, r1, r3\\n subs r0, #1\\n bne 1b"

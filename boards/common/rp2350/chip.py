@@ -18,7 +18,7 @@ from buses import buses
 from clock import Clock
 from core import Core, R, Stopped, arm
 from flash import Flash
-from native import Memory, Native
+from native import NOW, Memory, Native
 from pio import Io
 from sensors import Sensors
 from sio import Sio
@@ -138,7 +138,7 @@ class Chip:
         self.cores = [None, None]
         first = Core(self.native, 0, self)
         self.cores[0] = first
-        self.clock = Clock(first.state, lambda deadline: self._shorten(first, deadline))
+        self.clock = Clock(first.state, self._shorten)
         self.sio = Sio(self._own_line, self._rom_of_core_1_looks)
         self.io = Io(self)
         self.usb = Usb(self.clock, functools.partial(self.line, USB_IRQ), self.received)
@@ -217,9 +217,7 @@ class Chip:
         if not isinstance(error, Stopped):
             error = Stopped("crash", f"the emulator has a mistake: {traceback.format_exception(error)[-2:]}")
         self.stopped = self.stopped or error
-        for core in self.cores:
-            if core is not None:
-                core.state.limit = core.state.cycles
+        self.end_turn()
 
     def bytes_at(self, address: int, size: int) -> bytes:
         for memory in self.memories:
@@ -227,21 +225,24 @@ class Chip:
                 return memory.read(address, size)
         return bytes(self.rom_image[address : address + size]) if address < rom.SIZE else bytes(size)
 
-    def end_turn(self, core: Core) -> None:
-        core.state.limit = min(core.state.limit, core.state.cycles)
-        if core.number == 1 and self.cores[0] is not None:
-            self.first.state.limit = min(self.first.state.limit, self.first.state.cycles)
+    def end_turn(self) -> None:
+        """Look at both cores before either goes on."""
+        for core in self.cores:
+            if core is not None:
+                core.state.limit, core.state.until = min(core.state.limit, core.state.cycles), NOW
 
-    def _shorten(self, core: Core, limit: float) -> None:
-        if limit < core.state.limit:
-            core.state.limit = int(limit)
+    def _shorten(self, deadline: float) -> None:
+        state = self.first.state
+        if deadline < state.until:
+            state.until = int(deadline)
+            state.limit = min(state.limit, state.until)
 
     def stop(self, kind: str, message: str) -> NoReturn:
         raise Stopped(kind, message)
 
     def ask_for_reset(self) -> None:
         self.reset_asked = True
-        self.end_turn(self.first)
+        self.end_turn()
 
     def breakpoint(self, core: Core, code: int) -> None:
         if core.state.pc >= rom.SIZE:
@@ -386,7 +387,7 @@ class Chip:
             self.second_is = OFF
             if self.cores[1] is not None:
                 self.cores[1].reset()
-                self.end_turn(self.cores[1])
+                self.end_turn()
         elif self.second_is == OFF:
             self.second_is, self.heard = IN_ROM, []
             self.sio.drain(1)
@@ -414,7 +415,7 @@ class Chip:
         core.vtor = vectors
         core.begin(stack, entry, rom.LINK_OF_CORE_1)
         self.second_is = RUNNING
-        self.end_turn(core)
+        self.end_turn()
 
     def ended(self, core: Core) -> None:
         """Core 1's program has returned to the boot ROM."""

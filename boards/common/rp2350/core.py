@@ -98,11 +98,11 @@ class Core:
     def look(self) -> None:
         """End the turn where something that is pending may be taken, or may end a sleep."""
         if self.pending:
-            self.chip.end_turn(self)
+            self.chip.end_turn()
 
     def event(self) -> None:
         self.state.event = 1
-        self.chip.end_turn(self)
+        self.chip.end_turn()
 
     def _best(self) -> tuple[int, int]:
         """Priority and number of the exception that is due first."""

@@ -10,7 +10,7 @@
 
 enum { PRIMASK, BASEPRI, FAULTMASK, PROGRAM_COUNTER, REGISTERS };
 enum { GOES_ON, SLEEPS_FOR_EVENT, INVALID, EXCEPTION }; // why a turn has ended; GOES_ON: its time is over
-enum { WFE = 0xbf20, SEV = 0xbf40, ENDS_NOWHERE = 0xfffffffe, PAGE = 12, LITERALS = 6, WRITE_PROTECTED = 12 };
+enum { NOW = 0, WFE = 0xbf20, SEV = 0xbf40, ENDS_NOWHERE = 0xfffffffe, PAGE = 12, LITERALS = 6, WRITE_PROTECTED = 12 };
 
 typedef struct {
     void (*stop)(void *uc);
@@ -42,6 +42,7 @@ typedef struct core {
     memory_t *memories;
     struct core *other; // NULL while there is none
     int64_t cycles, instructions, limit;
+    int64_t until; // cycle at which Python looks again; a register may bring it forward, or say NOW
     uint32_t number, pc, why, exception;
     uint32_t event; // of WFE
     uint32_t masked; // an interrupt waits for the masks below to change
@@ -179,7 +180,10 @@ void mica_block(void *uc, uint64_t address, uint32_t size, core_t *c) {
             c->event = 1;
             if (c->other != NULL) {
                 c->other->event = 1;
-                c->limit = c->other->why == SLEEPS_FOR_EVENT ? c->cycles : c->limit;
+                if (c->other->why == SLEEPS_FOR_EVENT) {
+                    c->limit = c->cycles;
+                    c->until = NOW;
+                }
             }
         }
         return;
@@ -293,9 +297,14 @@ static void run(core_t *c, int64_t limit) {
     c->error = c->wrote ? WRITE_PROTECTED : c->error;
 }
 
-// Before its time was over: also by WFI, by a mask that has changed, or since a register has shortened its turn.
+// Before its time was over: also by WFI, or by a mask that has changed; or a register says so, maybe in its last block.
 static int ended(const core_t *c, int64_t limit) {
-    return c->why != GOES_ON || c->error != 0 || c->cycles < limit || c->limit < limit;
+    return c->why != GOES_ON || c->error != 0 || c->cycles < limit || c->until == NOW;
+}
+
+static int64_t turn_ends(const core_t *c, int64_t cycles, int64_t limit) {
+    limit = c->until < limit ? c->until : limit;
+    return c->cycles + cycles < limit ? c->cycles + cycles : limit;
 }
 
 // Both in turns of `quantum` cycles, until `first` has come to `limit`, or something happens to one of them. Returns whether it did.
@@ -306,8 +315,8 @@ static int run_both(core_t *first, core_t *second, int64_t limit, int64_t quantu
     first->error = second->error = 0;
     first->limit = first->cycles;
     second->limit = second->cycles;
-    while (first->cycles < limit) {
-        int64_t to = first->cycles + quantum < limit ? first->cycles + quantum : limit;
+    while (first->cycles < limit && first->cycles < first->until) {
+        int64_t to = turn_ends(first, quantum, limit);
         run(first, to);
         if (ended(first, to)) {
             return 1;
@@ -330,8 +339,12 @@ void mica_run(core_t *first, core_t *second, int64_t limit, int64_t quantum, str
     int ends = 0;
     first->why = GOES_ON; // also where waits have used up its time
     first->error = 0;
-    while (!ends && first->cycles < limit) {
-        int64_t end = slice && first->cycles + slice < limit ? first->cycles + slice : limit;
+    first->until = limit;
+    if (second != NULL) {
+        second->until = limit;
+    }
+    while (!ends && first->cycles < first->until) {
+        int64_t end = slice ? turn_ends(first, slice, limit) : limit;
         if (second == NULL) {
             run(first, end);
         }

@@ -12,6 +12,7 @@ from unicorn import arm_const
 from unicorn.unicorn_py3 import unicorn as binding
 
 PAGE, CHUNK = 4096, 65536  # Unicorn knows about a thousand places: flash is cut into pages only where code is
+NOW = 0  # of State.until
 GOES_ON, SLEEPS_FOR_EVENT, INVALID, EXCEPTION = range(4)  # why a turn has ended; hooks.c has them too
 BLOCK = np.dtype([("instructions", "<u8"), ("cycles", "<u8"), ("sum", "<u4"), ("size", "<u2"), ("each", "V26")])
 PRIMASK, BASEPRI, FAULTMASK = (arm_const.UC_ARM_REG_PRIMASK, arm_const.UC_ARM_REG_BASEPRI, arm_const.UC_ARM_REG_FAULTMASK)
@@ -42,6 +43,7 @@ class State(ctypes.Structure):
     cycles: int
     instructions: int
     limit: int
+    until: int
     number: int
     pc: int
     why: int
@@ -61,6 +63,7 @@ class State(ctypes.Structure):
         ("cycles", ctypes.c_int64),
         ("instructions", ctypes.c_int64),
         ("limit", ctypes.c_int64),
+        ("until", ctypes.c_int64),
         ("number", ctypes.c_uint32),
         ("pc", ctypes.c_uint32),
         ("why", ctypes.c_uint32),
