@@ -313,6 +313,7 @@ def test_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str], sound: np.n
     quiet = sound // 2
     files = {
         "slow.wav": write_wav(tmp_path / "slow.wav", quiet, rate=100),
+        "fast.wav": write_wav(tmp_path / "fast.wav", quiet, rate=100000),
         "empty.wav": write_wav(tmp_path / "empty.wav", quiet[:0]),
         "loud.wav": write_wav(tmp_path / "loud.wav", np.full(99, 32767, np.int16)),
         "half.wav": tmp_path / "half.wav",
@@ -321,7 +322,8 @@ def test_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str], sound: np.n
     }
     files["half.wav"].write_bytes(files["good.wav"].read_bytes()[:20])
     for words, said in {
-        "slow.wav": "has 100 samples a second; a microphone has 1000 to 96000",
+        "slow.wav": "has 100 samples a second; expected 1,000 or more",
+        "fast.wav": "has 100000 samples a second; a microphone has 1000 to 96000",
         "empty.wav": "holds no samples; record it again",
         "loud.wav": "100.00% of its samples are clipped; record with less gain",
         "half.wav": "cannot be read as a sound file",
