@@ -27,7 +27,7 @@ def test_hundreds_of_runs(target: str) -> None:
 @nightly
 @pytest.mark.parametrize("target", [PICO, PICO2])
 def test_soft_resets_end_threads_that_allocate(target: str) -> None:
-    """A thread may be at the heap's mutex when it is ended: MicroPython's own reset left a Pico 2 waiting, once in ten."""
+    """A thread may be at the heap's mutex when it is ended: core 0 gets it back, and nothing of the thread goes on."""
     with troubling.board_with_digits(target) as board:
         for seed in range(1, 90, 3):  # those that leave a thread running
             troubling.cores(board, seed, 8)
