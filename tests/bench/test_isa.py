@@ -87,7 +87,7 @@ SLIPS = [
     ("m0plus-qemu", "attend.c", "#define MOST 127", "#define MOST 128"),
     ("m3", "../c32/mul.c", "(1 << (shift - 1)) +", "(1 << (shift - 1)) - 1 +"),
     ("m3", "../c32/softmax.c", "half = sum / 2", "half = 0"),
-    ("rv32", "../c32/add.c", "(int32_t)folded,", "(int32_t)folded - 1,"),
+    ("rv32", "../c32/sum.h", "(int32_t)folded,", "(int32_t)folded - 1,"),
     ("m3", "../c32/average_pool2d.c", "(128 + p->x_zero)", "(128 + p->x_zero) + 1"),
     ("m3", "../../requant.h", "(t >> (shift - 1)) + 1", "(t >> (shift - 1))"),
     ("m3", "dense.S", "mov r12, #0x8000", "mov r12, #0"),

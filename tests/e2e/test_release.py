@@ -248,7 +248,7 @@ def test_the_wheel_has_what_commands_need(made: Path) -> None:
         "mica/toolchain/archives.sha256",
     ):
         assert expected in names
-    assert wheel.stat().st_size <= 2_480_000
+    assert wheel.stat().st_size <= 2_560_000
     assert {name.partition("/")[0] for name in names if ".dist-info/" not in name} == {"mica", "mica_fleet"}
     assert "mica/demo/command.onnx" not in names
 
@@ -464,7 +464,7 @@ def test_mpremote_installs(name: str, version: str, made: Path, url: str) -> Non
 @pytest.mark.parametrize("version", [DEFAULT, *[NEWEST] * ALL])
 def test_a_board_with_a_network_chooses(version: str, made: Path, url: str) -> None:
     """The page's lines for mip.install, on MicroPython's unix port. MIP is a client of an index, since the sources that are fetched have none."""
-    (typed,) = re.findall(r"```python\n(.*?)```", PAGE, flags=re.S)
+    typed = re.findall(r"```python\n(.*?)```", PAGE, flags=re.S)[0]
     with UnixBoard(load_board("UNIX"), stock_image("UNIX", choose(version))) as board:
         board.exec(MIP)
         board.exec(typed.replace('"URL"', f'"{url}", target="lib"'), total=120)
