@@ -432,7 +432,9 @@ class Model:
         if self._run is not None:
             self.stop()
         self._m.deinit()
-        self._steps = self._hooks = ()
+        self._steps = ()
+        if self._hooks:  # a new attribute of an instance can need memory
+            self._hooks = ()
 
     def __enter__(self) -> Self:
         return self
