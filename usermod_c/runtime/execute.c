@@ -4,12 +4,6 @@
 #include "mica_select.h"
 #include "op.h"
 
-const mica_fetch_t *mica_fetch;
-
-void mica_set_fetch(const mica_fetch_t *fetch) {
-    mica_fetch = fetch;
-}
-
 // Of a piece, which lies behind the steps, there is no strip.
 static bool in_strip(const mica_model_t *m, uint32_t i) {
     return m->order != NULL && i < m->info.n_steps && mica_in_strip(m, i);
