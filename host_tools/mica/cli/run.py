@@ -75,11 +75,11 @@ def run(args: argparse.Namespace) -> int:
                 step = sound.input_of(runner.model, args.input).step
                 arrays = {name: x * np.float32(step) for name, x in arrays.items()}
             samples = [pick(runner.model, arrays, args.sample, args.input)]
-            if (n := _count(runner.model, arrays)) > 1 and not args.sample:
-                say(f"sample 0 of {n} in {args.input}; --sample K takes another, mica eval all")
             for line in numbers.saturating(runner.model, samples[0]):
                 say(f"warning: {line}")
         answers = [outputs_of(runner.model, runner.run([runner.quantise(sample)])[0]) for sample in samples]
+        if not (seen or args.sample) and (n := _count(runner.model, arrays)) > 1:
+            say(f"sample 0 of {n} in {args.input}; --sample K takes another, mica eval all")
     model = runner.model
     result: dict[str, Any] = {"target": runner.target, "outputs": answers[0]}
     if folder:
