@@ -56,9 +56,6 @@ void mp_mica_run_rows(const mica_model_t *m, uint32_t i, uint32_t begin, uint32_
 void mp_mica_cores_init(void) {
     mp_mica_cores_two = false;
     mp_mica_cores_taken = false;
-    #if defined(PICO_BUILD)
-    mica_set_fetch(&mp_mica_fetch);
-    #endif
 }
 
 // cores([n]): sets on how many cores steps run, 1 or 2; returns on how many they do: 1 where there is no second one.

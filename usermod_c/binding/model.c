@@ -189,6 +189,9 @@ mp_obj_t mp_mica_model_load(size_t n_args, const mp_obj_t *pos_args, mp_map_t *k
         self->engine = NULL;
         mp_mica_raise(&err, self->file_data, self->file_bytes);
     }
+    #if defined(PICO_BUILD)
+    mica_set_fetch(self->engine, &mp_mica_fetch);
+    #endif
     join_strips(self);
     #ifndef MICA_WITHOUT_STRIPS
     mica_set_feed(self->engine, feed, self);

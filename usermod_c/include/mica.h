@@ -188,14 +188,14 @@ void mica_step_info(const mica_model_t *m, uint32_t i, mica_step_info_t *out);
 int32_t mica_step_param(const mica_model_t *m, uint32_t i, uint32_t k);
 const void *mica_step_constant(const mica_model_t *m, uint32_t i, uint32_t k, uint32_t *bytes);
 // Memory that makes its readers wait, such as flash behind a cache: who can bring constants from there before they are needed.
-typedef struct {
+typedef struct mica_fetch {
     bool (*take)(const void *from, size_t bytes);  // whether it brings these bytes now; if so, nobody else can have it until give()
     void (*begin)(void *to, const void *from, size_t bytes);  // starts to bring them: whole words, from and to words
     void (*wait)(void);  // until they are there
     void (*give)(void);  // after a wait
 } mica_fetch_t;
-// Null at first: constants are read where they lie. For all models; not while one runs.
-void mica_set_fetch(const mica_fetch_t *fetch);
+// Null at first: constants are read where they lie. Not while the model runs.
+void mica_set_fetch(mica_model_t *m, const mica_fetch_t *fetch);
 
 // From now on step i reads its constants at blobs[0 .. MICA_MAX_BLOBS - 1]: copies of those in the file, each aligned to MICA_ALIGN and
 // none a null pointer; they must stay there as long as the model. Not while the step runs. On failure nothing changes.

@@ -235,3 +235,13 @@ const uint8_t *mica_golden_crcs(const mica_model_t *m, uint32_t i) {
 const mica_info_t *mica_model_info(const mica_model_t *m) {
     return &m->info;
 }
+
+void mica_set_fetch(mica_model_t *m, const mica_fetch_t *fetch) {
+    for (uint32_t i = 0; i < m->info.n_steps; ++i) {
+        mica_step_info_t info;
+        mica_step_info(m, i, &info);
+        if (info.kernel == MICA_KERNEL_FULLY_CONNECTED_S8) {
+            m->steps[i].p.fully_connected.fetch = fetch;
+        }
+    }
+}

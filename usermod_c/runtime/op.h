@@ -6,8 +6,6 @@
 #include "mica_select.h"
 #include "model.h"
 
-extern const mica_fetch_t *mica_fetch;  // as mica_set_fetch() was given it
-
 // A step's run(), in the file of its operator: rows [begin, end) as far as there are so many; returns how many there are.
 #define MICA_RUN_ROWS(kernel, KERNEL) MICA_RUN_ROWS_OF(kernel, mica_##kernel##_s8_rows, MICA_##KERNEL##_S8)
 #define MICA_RUN_ROWS_OF(op, rows_of, variant) \

@@ -23,7 +23,7 @@ static void run_outputs(const mica_fully_connected_s8_t *p, const int8_t *weight
 // or nobody brings them.
 static bool run_fetched(const mica_fully_connected_s8_t *p, uint8_t *scratch, size_t scratch_bytes) {
     const size_t row = mica_row_bytes(p->ch.layout, p->in_k), own = (2 * row + OWN + MICA_ALIGN - 1) & ~(size_t)(MICA_ALIGN - 1);
-    const mica_fetch_t *fetch = mica_fetch;
+    const mica_fetch_t *fetch = p->fetch;
     if (fetch == NULL || p->ch.layout != MICA_LAYOUT_OFFSET_ROWS || scratch_bytes < own + 2 * OUTPUTS * row) {
         return false;
     }
@@ -71,6 +71,7 @@ static uint32_t run(const mica_step_t *s, uint32_t begin, uint32_t end, void *sc
 mica_status_t mica_load_fully_connected(mica_step_record_t *r, mica_step_t *s) {
     mica_fully_connected_s8_t *p = &s->p.fully_connected;
     MICA_LOAD_BEGIN(r, s, p);
+    p->fetch = NULL;
     if (!mica_load_rows(r, &p->rows, &p->in_k, &p->out_n)) {
         return r->err->status;
     }

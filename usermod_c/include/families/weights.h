@@ -82,6 +82,7 @@ typedef struct {
     mica_channels_t ch;
     uint32_t rows;
     uint16_t in_k, out_n;
+    const struct mica_fetch *fetch;  // not a kernel's: who brings the weights of a single row, or null (mica_set_fetch)
 } mica_fully_connected_s8_t;
 
 size_t mica_fully_connected_s8_weights_bytes(const mica_fully_connected_s8_t *p);
