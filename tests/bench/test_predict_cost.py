@@ -85,7 +85,8 @@ print(len(m.predict([q], raw=True)[0]))
 
 
 def test_load_and_predict(pico: Link, capsys: pytest.CaptureFixture[str]) -> None:
-    *lines, last = pico.exec(SCRIPT, timeout=200).decode().splitlines()
+    said = pico.exec(SCRIPT, timeout=200).decode().splitlines()
+    *lines, last = [line for line in said if not line.startswith("mica: ")]  # some numbers are far out of range
     assert last == "640"
     took = {name: int(n) for name, n in (line.split() for line in lines)}
     run = took["run"]

@@ -21,7 +21,7 @@ def test_a_picture_of_16_bits(tmp_path: Path) -> None:
     )
     answers = [mica("run", packed, folder / f"same-{bits}-bit.png", "--json").json["outputs"] for bits in (8, 16)]
     assert answers[0] == answers[1]
-    assert np.argmax(answers[0][0]["int8"]) == 3
+    assert np.argmax(answers[0][0]["int16"]) == 3  # its scores hardly differ
 
 
 def test_a_nan_among_the_samples(tmp_path: Path) -> None:

@@ -141,7 +141,8 @@ def test_fit(
 def test_the_terminals_lines_are_bounded() -> None:
     """A board's word moves the cursor anywhere: at most to the end of a line, and a longer line goes on in the next."""
     program = f"""
-    import {{ COLUMNS, Terminal }} from {json.dumps((PAGE / "terminal.mjs").as_uri())};
+    globalThis.document = {{ createElement: () => ({{ setAttribute() {{}}, append() {{}} }}), getElementById: () => ({{ replaceChildren() {{}} }}) }};
+    const {{ COLUMNS, Terminal }} = await import( {json.dumps((PAGE / "terminal.mjs").as_uri())});
     const element = {{ addEventListener() {{}} }};
     const terminal = new Terminal(element, () => {{}});
     const found = ['\\x1b[500000000Cx', '\\x1b[9999999C\\x1b[9999999Cab\\n', 'y'.repeat(2 * COLUMNS + 5)].map((text) => {{

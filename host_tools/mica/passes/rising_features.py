@@ -116,7 +116,7 @@ def _scale(function: Function, n: int) -> Quant | None:
     if not (np.isfinite(ends).all() and high > low):
         return None
     step = (high - low) / (HIGH - LOW)
-    return Quant(step, int(np.clip(LOW - np.rint(low / step), LOW, HIGH)))
+    return Quant(step, int(LOW - np.rint(low / step)))  # 0 lies inside
 
 
 def _value(node: Node, arrays: Sequence[np.ndarray]) -> np.ndarray:

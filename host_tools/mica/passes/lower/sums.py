@@ -73,24 +73,29 @@ def scatter_add(g: Graph, node: Node, b: Builder) -> None:
         b.emit_to(out, "Add", [x, b.reshape(back, b.shape(x))], {"signs": (1, 1), **CLIP})
 
 
-def _place(g: Graph, node: Node, rank: int) -> int:
-    data = g.data(node.inputs[2]) if len(node.inputs) > 2 else None
-    return int(node.attrs.get("axis", 1) if data is None else data.reshape(-1)[0]) % rank
+def _place(g: Graph, node: Node, rank: int) -> int | None:
+    """Return the axis of a DFT; None where it is computed, or not given among several (1 up to opset 19, then -2)."""
+    if len(node.inputs) > 2 and node.inputs[2]:
+        data = g.data(node.inputs[2])
+        return None if data is None else int(data.reshape(-1)[0]) % rank
+    return int(node.attrs["axis"]) % rank if "axis" in node.attrs else 1 if rank == 3 else None
 
 
 def is_small(g: Graph, node: Node) -> bool:
     """True if a DFT becomes a product here."""
     x, y = (g.value(name).shape for name in (node.inputs[0], node.outputs[0]))
-    axis = _place(g, node, len(x)) if node.op == "DFT" else 0
-    return node.op == "DFT" and x[axis] * x[-1] * y[axis] * y[-1] <= MOST
+    axis = _place(g, node, len(x)) if node.op == "DFT" else None
+    return axis is not None and x[axis] * x[-1] * y[axis] * y[-1] <= MOST
 
 
 def _dft(g: Graph, node: Node, b: Builder) -> None:
     x, y = b.shape(node.inputs[0]), b.shape(node.outputs[0])
     axis, parts = _place(g, node, len(x)), x[-1]
+    if axis is None or y[-1] != 2:
+        raise ValueError("its axis is not a constant" if axis is None else "a spectrum that becomes real numbers again")
     length = b.constant(node.inputs[1], "lengths") if len(node.inputs) > 1 and node.inputs[1] else np.array(x[axis])
     n, inverse = int(length.reshape(-1)[0]), bool(node.attrs.get("inverse", 0))
-    if not is_small(g, node) or y[-1] != 2:
+    if not is_small(g, node):
         raise ValueError(
             f"a spectrum of {n} numbers, a matrix of {x[axis] * parts * y[axis] * 2} bytes; {MOST} are supported, or --frontend"
         )
