@@ -181,7 +181,7 @@ def test_a_request_that_kills_boards_is_set_aside() -> None:
 
 @pytest.mark.parametrize("deaths", [2, 3, 4])
 def test_a_request_on_its_last_chance_waits_for_an_idle_board(deaths: int) -> None:
-    """It may kill that board, too: then no other request is lost with it."""
+    """An idle board gets it alone, and may die of it, too: then no other request is lost with it."""
     d = fleet("a", Settings(audit=0, first_audits=0, deaths=deaths))
     submit(d, 1)
     for boot in range(2, deaths + 1):

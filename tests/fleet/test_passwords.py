@@ -56,7 +56,7 @@ def test_the_networks_password(
 
 
 def test_client_ids() -> None:
-    """Of boards with a broker of their own, too: with a password always the same, else another at each start."""
+    """Boards with a broker of their own have one, too: with a password always the same, else another at each start."""
     program = """
 from mica_fleet.house import House
 for more in ({"password": "a"}, {"password": "a"}, {"password": "b"}, {}, {"fleet": "plant", "password": "a"}):

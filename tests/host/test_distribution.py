@@ -11,7 +11,7 @@ from pages import ROOT
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 NAME, EXTRAS = PROJECT["name"], PROJECT["optional-dependencies"]
-# What pip is given: words up to the end of the line, of the code, or of the sentence.
+# The words that pip is given, up to the end of the line, of the code, or of the sentence.
 LINE = re.compile(r"\bpip[\"', ]+install[\"',]*((?: +(?:'[^'\n]*'|\"[^\"\n]*\"|[^\s`\"')(;,]+))+)")
 EXTRA = re.compile(r"(?<![\w./-])(mica(?:-\w+)?)\\?\[([a-z,]+)\\?\]")
 OURS = re.compile(r"mica(?![\w-]*\.)(?:-\w+)?")

@@ -2,7 +2,7 @@
 // the cycles below, whatever is executed for it. By their places in the ROM's two tables (RP2040 datasheet, 2.8.3.2).
 //
 // Sums, products, quotients, roots and 2int, 2double: counted in the published source (raspberrypi/pico-bootrom-rp2040) with 2,000 random
-// operands. The others are rounded from the datasheet's and the SDK's figures; int2float takes 25 to 196, by the operand.
+// operands. The others are estimates that nobody counted; int2float takes 25 to 196, by the operand.
 
 const ROM_BYTES = 16 * 1024;
 const DATA_TABLE = 0x16; // where the ROM's header has these pointers

@@ -104,7 +104,7 @@ def _products(g: Graph, node: Node) -> int:
 
 
 def _chosen(g: Graph, coarse: Mapping[str, Quant], quants: Mapping[str, Quant], ends: Collection[str]) -> set[str]:
-    """Those that a kernel of int16 makes, and a kernel of int16 reads, on to one of the ends."""
+    """Return those that a kernel of int16 makes, and a kernel of int16 reads, on to one of the ends."""
     before = {name: g.value(name).quant for name in quants}
     for name, q in quants.items():
         g.value(name).quant = coarse.get(name, q)

@@ -14,7 +14,7 @@ million multiplications each pass takes long. There the ranges still come from a
 rounding weights by their effect serves the network. Networks near that limit are tested with fewer samples than there
 are. `Tuned.tried` lists the recipes that were tried, so that nothing is left out in silence.
 
-All samples make the result, so none is left to say how good it is with others. What others cost is measured as in
+All samples make the result, so none is left to say how good it is with others. The loss on others is measured as in
 cross-validation, on a network made in the same way of some of the samples: `Tuned.unseen`.
 """
 

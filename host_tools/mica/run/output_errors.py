@@ -213,7 +213,7 @@ def _distinct(x: np.ndarray) -> int:
 
 
 def _uncertainty(signal: np.ndarray, noise: np.ndarray) -> float | None:
-    """Of the ratio in dB, 9 times of 10, by leaving one sample out in turn (jackknife); None where there are too few."""
+    """Return the error of the ratio in dB, 9 times of 10, by a jackknife over samples; None where there are too few."""
     n = len(noise)
     if n < 3 or not signal.sum():
         return None
