@@ -23,7 +23,7 @@ import numpy as np
 import pytest
 from stock import stock_image
 from targets import ALL, GCC_OF_FIGURES, arm_gcc, nightly
-from test_usermod import SCRIPTS, models, run  # noqa: F401 - models is a fixture
+from test_usermod import SCRIPTS, compared, models, run  # noqa: F401 - models is a fixture
 
 import mica
 from mica.boards import load_board, on_stock
@@ -154,7 +154,7 @@ def smaller_module(board: str, files: Sequence[bytes]) -> bytes | None:
 # A soft reset ends the module; its arena is no static one.
 @pytest.mark.parametrize("name", [s for s in SCRIPTS if not s.startswith(("soft_reset", "arena_borrow"))])
 def test_script(native_unix: Link, name: str, models: dict[str, bytes]) -> None:  # noqa: F811
-    assert run_native(native_unix, name, models) == expected_lines(name)
+    assert compared(name, run_native(native_unix, name, models)) == expected_lines(name)
 
 
 # Between them: every kind of argument, a locked heap, the busy flag. The fastest emulator has more.

@@ -172,10 +172,14 @@ def judge(where: tuple[str, str], got: str) -> str | None:
     if says_skip != (where in SKIPS):
         return f"{where[0]} skips on {where[1]}: {says_skip}; SKIPS says {where in SKIPS}"
     expected = "SKIP\n" if says_skip else (HERE / f"{where[0]}.exp").read_text()
-    shown = got
-    if where[0] == "supervisor_damage":  # how a damaged input takes numbers is another on each board
-        shown = "".join(line for line in got.splitlines(keepends=True) if not line.startswith("mica: "))
-    return None if shown == expected else f"{where[0]} on {where[1]} printed:\n{got}"
+    return None if compared(where[0], got) == expected else f"{where[0]} on {where[1]} printed:\n{got}"
+
+
+def compared(script: str, got: str) -> str:
+    """Return the lines of a script's output that are equal on all boards."""
+    if script == "supervisor_damage":  # which values a damaged input cuts off differs from board to board
+        return "".join(line for line in got.splitlines(keepends=True) if not line.startswith("mica: "))
+    return got
 
 
 def test_skips() -> None:
