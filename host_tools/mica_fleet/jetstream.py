@@ -288,11 +288,10 @@ class Gateway:
                         worker.result()  # it never ends but on a bug
         finally:
             self._stop.set()
-            for worker in workers:
-                worker.cancel()
-            await asyncio.gather(*workers, return_exceptions=True)
-            with contextlib.suppress(Exception):
-                await asyncio.wait_for(nc.close(), 2)
+            await _cancel(set(workers))
+            closing = asyncio.create_task(nc.close())
+            await asyncio.wait({closing}, timeout=2)
+            await _cancel({closing})
 
     async def _worker(
         self, js: Any, service: Service, metrics: Metrics, timeout: float, name: str, number: int
@@ -371,3 +370,14 @@ async def _at_work(work: Awaitable[tuple[bytes, dict[str, str]]], message: Any) 
                 await message.in_progress()
     finally:
         task.cancel()
+
+
+async def _cancel(tasks: set[asyncio.Task[Any]]) -> None:
+    """Cancel tasks until they end, for 5 seconds at most: nats-py loses a cancellation that comes while it flushes."""
+    for _ in range(10):
+        if not tasks:
+            return
+        for task in tasks:
+            task.cancel()
+        ended, tasks = await asyncio.wait(tasks, timeout=0.5)
+        await asyncio.gather(*ended, return_exceptions=True)  # nobody asks for their results

@@ -11,6 +11,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -25,6 +26,8 @@ from mica.errors import MicaError
 from mica.link import child
 from mica_fleet import jetstream
 from mica_fleet.jetstream import Gateway, parse_address
+from mica_fleet.metrics import Metrics
+from mica_fleet.service import Service
 
 Start = Callable[..., subprocess.Popen[bytes]]
 
@@ -129,6 +132,32 @@ def test_gateways_and_the_server_are_killed(
     assert {key: queue_client.outputs(a.body) for key, a in found.items()} == right
     second.send_signal(signal.SIGINT)
     assert second.wait(20) == 130  # Ctrl-C
+
+
+def test_a_lost_cancellation_does_not_hold_up_the_end(
+    nats: Start, digits_file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """nats-py drops a cancellation that comes while it flushes: here its close() does, and then waits for ever."""
+    import nats as library
+
+    lost = []
+
+    async def close(self: object) -> None:
+        try:
+            await asyncio.sleep(60)
+        except asyncio.CancelledError:
+            lost.append(1)
+            await asyncio.sleep(60)
+
+    nats()
+    address = parse_address(nats.url)  # type: ignore[attr-defined]
+    door = Gateway(address, [], lambda text: None)
+    monkeypatch.setattr(library.aio.client.Client, "close", close)
+    with contextlib.closing(Service({}, lambda events: [], lambda text: None)) as service:
+        thread = threading.Thread(target=door.run, args=(service, Metrics(), 1.0, door.stop), daemon=True)
+        thread.start()
+        thread.join(15)
+    assert lost and not thread.is_alive()
 
 
 def test_what_a_queue_is_told(nats: Start, gateway: Start, digits_file: Path) -> None:
