@@ -157,7 +157,7 @@ CORE = (
         "Ranks",
         1,
         ("thresholds", "first", "source", "missing"),
-        ("step",),
+        ("step", "zero_point"),
         "ranks_s8",
         reads="float32",
         shape=shapes.ranks,

@@ -104,9 +104,8 @@ def _replace(g: Graph, end: Node, root: str, producers: Mapping[str, Node], mark
     tables = (("thresholds", thresholds.T.reshape(-1)), ("first", first), ("source", places), ("missing", missing))
     constants = [g.new_const(f"{out}.{name}", table) for name, table in tables]
     y = g.new_value(f"{out}.ranks", (1, n))
-    g.value(y).quant = q
     at, shape = g.index(end), g.new_const(f"{out}.shape", np.array(g.value(out).shape, np.int64))
-    ranks = Node("Ranks", end.name, [x, *constants], [y], {"step": q.scale})
+    ranks = Node("Ranks", end.name, [x, *constants], [y], {"step": q.scale, "zero_point": q.zero_point})
     g.nodes[at : at + 1] = [ranks, Node("Reshape", end.name, [y, shape], [out], {})]
 
 

@@ -45,7 +45,7 @@ def _fixed(g: Graph, ranges: Mapping[str, Range]) -> dict[str, Quant]:
         if node.op == "Softmax":
             fixed[out] = SOFTMAX_QUANT
         elif node.op == "Ranks":
-            fixed[out] = Quant(node.attrs["step"], 0)
+            fixed[out] = Quant(node.attrs["step"], node.attrs["zero_point"])
         elif node.op in ("ArgMax", "TopK"):
             fixed[out] = INDEX_QUANT
         elif node.op == "Unary" and node.attrs["function"] in FIXED_UNARY:

@@ -188,14 +188,14 @@ def _axis_features(node: Node, a: Arrays, shape: tuple[int, ...]) -> np.ndarray:
 
 
 def _ranks(node: Node, a: Arrays, shape: tuple[int, ...]) -> np.ndarray:
-    """As the kernel has them: integers, times the step."""
+    """Return what the kernel's integers stand for."""
     x, thresholds, first, source, missing = a
     y = np.empty(shape, np.float32)
     for c, f in enumerate(source):
         v = x[..., f].astype(np.float64)
         rank = np.searchsorted(thresholds[first[c] : first[c + 1]], v, "left") - 128
         y[..., c] = np.where(np.isnan(v), missing[c], rank)
-    return y * np.float32(node.attrs["step"])
+    return (y - node.attrs["zero_point"]) * np.float32(node.attrs["step"])
 
 
 def _custom(node: Node, a: Arrays, shape: tuple[int, ...]) -> np.ndarray:

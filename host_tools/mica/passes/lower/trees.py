@@ -123,7 +123,7 @@ def ranked(g: Graph, b: Builder, x: str, f: Forest, learnt: bool) -> tuple[str, 
     constants = {"thresholds": np.concatenate(parts), "first": first, "source": np.array(source)}
     constants["missing"] = np.array(missing)
     names = [g.new_const(f"{b.origin}.{what}", a) for what, a in constants.items()]
-    ranks = b.emit("Ranks", [x, *names], (*b.shape(x)[:-1], len(parts)), {"step": 1.0})
+    ranks = b.emit("Ranks", [x, *names], (*b.shape(x)[:-1], len(parts)), {"step": 1.0, "zero_point": 0})
     return ranks, replace(f, column=column, threshold=code)
 
 
