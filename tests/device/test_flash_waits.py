@@ -248,6 +248,78 @@ def test_stream_by_dma(board: Link, chip: Chip, target: str) -> None:
     assert slower > 1.9 * passed  # each read in the loop takes the bus once
 
 
+FULL_FIRST = """
+@micropython.asm_thumb
+def _start(r0, r1, r2):  # DMA's channel, what starts it, how often to look; returns the count that is left
+    str(r1, [r0, 12])
+    label(MORE)
+    ldr(r3, [r0, 8])
+    cmp(r3, 0)
+    beq(END)
+    sub(r2, r2, 1)
+    bgt(MORE)
+    label(END)
+    mov(r0, r3)
+
+def full_first(at, n):
+    into = array.array("I", [0] * n)
+    dma = 0x50000000 + 5 * 0x40
+    mem[STREAM + 0x14], mem[STREAM + 0x18] = at, n
+    while not mem[STREAM + 8] & 4:
+        pass
+    mem[dma], mem[dma + 4], mem[dma + 8] = AUX, uctypes.addressof(into), n
+    irq = machine.disable_irq()  # so that nothing reads flash meanwhile
+    left = _start(dma, CTRL, 20000)
+    machine.enable_irq(irq)
+    return [left, int(into == array.array("I", uctypes.bytearray_at(at, 4 * n)))]
+"""
+
+
+def test_a_stream_before_its_dma(board: Link, target: str) -> None:
+    """The FIFO is full when DMA begins to read it, which starts the stream again: nobody looks at its registers any more."""
+    aux, control = DMA_OF_STREAM[target]
+    code = FULL_FIRST.replace("STREAM", str(XIP[target])).replace("AUX", str(aux)).replace("CTRL", str(control))
+    assert json.loads(board.exec(f"{code}\nprint(full_first(0x10000200, 300))")) == [0, 1]
+
+
+BOTH_CORES = """
+import _thread, time
+
+@micropython.asm_thumb
+def summed(r0, r1):  # words
+    mov(r2, 0)
+    label(MORE)
+    ldr(r3, [r0, 0])
+    add(r0, 4)
+    add(r2, r2, r3)
+    sub(r1, 1)
+    bgt(MORE)
+    lsr(r0, r2, 2)
+
+def on_core_1():
+    found.append(summed(0x10020000, 16384))
+
+def both():
+    before = mem[WAITS]
+    alone = [summed(0x10000000, 16384), summed(0x10020000, 16384)]
+    between = mem[WAITS]
+    _thread.start_new_thread(on_core_1, ())
+    together = summed(0x10000000, 16384)
+    after = mem[WAITS]
+    while not found:
+        time.sleep_ms(1)
+    return [alone == [together, found[0]], 2 * (after - between) / (between - before)]
+found = []
+print(both())
+"""
+
+
+def test_two_cores_at_the_bus(board: Link) -> None:
+    """Both read flash that no cache has room for: right words on both, and each waits for the other too."""
+    equal, more = board.exec(BOTH_CORES.replace("WAITS", str(WAITS_ON_BOARD))).decode().strip("[]\r\n ").split(", ")
+    assert equal == "True" and 1.2 < float(more) < 2.5
+
+
 ROM = """
 import struct
 half, byte = machine.mem16, machine.mem8

@@ -211,6 +211,7 @@ export class Flash {
     if (stream.fifo.length === 0) {
       this.rp2040.dma.clearDREQ(DREQ);
     }
+    this.goOn(this.now());
     return word;
   }
 }
@@ -241,11 +242,8 @@ class Control extends BasePeripheral {
         return stream.address;
       case STREAM_CTR:
         return stream.left;
-      case STREAM_FIFO: {
-        const word = flash.pop();
-        flash.goOn(flash.now());
-        return word;
-      }
+      case STREAM_FIFO:
+        return flash.pop();
       default:
         return super.readUint32(offset);
     }
