@@ -125,6 +125,8 @@ def test_command(digits: Path) -> None:
     people = mica("fit", digits, "--board", "RPI_PICO", "--layers")
     assert people.code == 0 and "fits" in people.out and "ms at 125 MHz" in people.out
     assert ", of which flash " in people.out
+    told = next(line for line in people.out.splitlines() if line.startswith("time"))
+    assert "RPI_PICO: " + told.removeprefix("time").strip() in mica("info", digits).out.splitlines()
     assert all(layer["name"] in people.out for layer in facts["layers"])
 
 

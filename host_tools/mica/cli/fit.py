@@ -140,12 +140,13 @@ def report(name: str, p: Prediction, board: BoardSpec, with_layers: bool) -> str
     place, room = places.get(flash["place"], ", more than the space for models"), rooms.get(flash["place"])
     room = max(rooms.values()) if room is None else room
     lines.append(f"flash   {n(flash['file'])} bytes{place}" + (f" of {n(room)}" if room else ""))
-    lines += _time(p, board)
+    lines += time_lines(p, board)
     lines += [f"note    {note}" for note in p.notes]
     return "\n".join(lines)
 
 
-def _time(p: Prediction, board: BoardSpec) -> list[str]:
+def time_lines(p: Prediction, board: BoardSpec) -> list[str]:
+    """Return what is predicted, and from what; nothing for a core that was never measured."""
     t = p.time
     if t is None:
         return []

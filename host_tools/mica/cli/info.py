@@ -4,14 +4,17 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from mica.cli import chart, outputs, target, text
+from mica.boards import BoardSpec, load_board
+from mica.cli import chart, fit, outputs, target, text
+from mica.cost.prediction import Prediction, predict
+from mica.cost.table import Table
 from mica.errors import MicaError
 from mica.format import codec, signature
 from mica.format.schema import STEP_FLAGS
 from mica.ir.ops import DEFINED_BY_ONNX, MICROSOFT_OPS
 from mica.printable import printable_lines
 
-JSON_KEYS = "file, size, version, arena_bytes, inputs[], outputs[], layers[], metadata, signed, onnx; ops[]; embeddings[] (name, size, default, accuracy), ways, shots"
+JSON_KEYS = "file, size, version, arena_bytes, inputs[], outputs[], layers[], metadata, signed, time, onnx; ops[]; embeddings[] (name, size, default, accuracy), ways, shots"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -37,7 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="of --onnx: sums in integers throughout, where even sums of millions are the board's; scales are 1",
     )
-    parser.add_argument("--board", metavar="B", default="RPI_PICO", help="of --onnx: whose costs; default RPI_PICO")
+    parser.add_argument("--board", metavar="B", default="RPI_PICO", help="whose costs are told; default RPI_PICO")
     chart.add_arguments(parser)
 
 
@@ -73,15 +76,19 @@ def run(args: argparse.Namespace) -> int:
         model = codec.decode(data)
     except codec.FormatError as e:
         raise e.at(args.model) from None
-    result = {**facts(args.model, model, len(data)), "signed": signature.is_signed(data)}
+    board = load_board(args.board)
+    told = predict(model, data, board, Table.read())
+    result = {**facts(args.model, model, len(data)), "signed": signature.is_signed(data), "time": told.time}
     if args.onnx:
-        outputs.write(Path(args.onnx), as_onnx(model, data, args.board, args.exact))
+        outputs.write(Path(args.onnx), as_onnx(model, data, board, told, args.exact))
         result["onnx"] = args.onnx
     drawn = chart.draw(args, model)
     if args.json:
         text.emit_json(result)
     else:
         print(report(result))
+        for line in fit.time_lines(told, board)[:1]:
+            print(f"{board.name}: {line.removeprefix('time').strip()}")
         print(drawn, end="")
     return 0
 
@@ -123,15 +130,10 @@ def embeddings_report(r: dict[str, Any]) -> str:
     return printable_lines(f"{text.table(head, rows, 'lrrl')}\n\n{last}")
 
 
-def as_onnx(model: codec.ModelFile, data: bytes, board_name: str, exact: bool) -> bytes:
+def as_onnx(model: codec.ModelFile, data: bytes, board: BoardSpec, prediction: Prediction, exact: bool) -> bytes:
     """The model as ONNX, each step's node with its costs on a board; exact: see mica.exporter. Raises MicaError."""
-    from mica.boards import load_board
-    from mica.cost.prediction import predict
-    from mica.cost.table import Table
     from mica.exporter import export
 
-    board = load_board(board_name)
-    prediction = predict(model, data, board, Table.read())
     unit = prediction.time["unit"] if prediction.time else ""
     notes = []
     for step, layer in zip(model.steps, prediction.layers, strict=True):
