@@ -21,8 +21,8 @@ import numpy as np
 from same_bytes import NAMES, files
 
 from mica.errors import MicaError
-from mica.format import codec
-from mica.format.codec import DTYPE_NUMPY, ModelFile
+from mica.file import codec
+from mica.file.codec import DTYPE_NUMPY, ModelFile
 from mica.run.golden import random_input
 
 ROOT = Path(__file__).resolve().parent.parent

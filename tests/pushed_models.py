@@ -9,7 +9,7 @@ import numpy as np
 from usermod_models import small
 
 from mica import engine
-from mica.format.codec import decode, encode
+from mica.file.codec import decode, encode
 from mica.run.golden import with_golden
 
 INPUT = bytes(range(100, 164))  # what the boards are asked for

@@ -21,8 +21,8 @@ from onnx.backend.base import Backend, BackendRep
 
 from mica.compile import Compiled, compile_file
 from mica.errors import MicaError
+from mica.file.codec import TensorRecord
 from mica.format import output_groups
-from mica.format.codec import TensorRecord
 from mica.format.values import dequantise_output, quantise_input
 from mica.run.host import HostRunner
 

@@ -14,8 +14,8 @@ from mica.boards import load_board
 from mica.cost.prediction import tables_in_heap
 from mica.cost.table import Table
 from mica.errors import MicaError
-from mica.format import codec
-from mica.format.codec import ModelFile
+from mica.file import codec
+from mica.file.codec import ModelFile
 from mica.kernels import CUSTOM, FAMILIES
 from mica_fleet.machines import board_called
 from mica_fleet.reports import State

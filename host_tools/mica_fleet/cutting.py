@@ -19,8 +19,8 @@ from mica.cost.prediction import Prediction, predict
 from mica.cost.table import Table
 from mica.custom import NO_CUSTOM, CustomOps
 from mica.errors import MicaError
-from mica.format import codec, parts
-from mica.format.codec import GoldenVector, ModelFile
+from mica.file import codec, parts
+from mica.file.codec import GoldenVector, ModelFile
 from mica.packing.parts import as_parts, packed
 from mica.packing.unpack import Unpacked, unpack
 from mica.plan.arena import lower_bound

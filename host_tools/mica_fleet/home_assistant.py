@@ -20,8 +20,9 @@ from typing import Any
 
 from mica import __version__
 from mica.errors import MicaError
-from mica.format import output_groups, scores
-from mica.format.codec import ModelFile
+from mica.file import scores
+from mica.file.codec import ModelFile
+from mica.format import output_groups
 from mica_fleet.links import split
 from mica_fleet.mqtt_link import Listener
 from mica_fleet.reports import State, parse_state

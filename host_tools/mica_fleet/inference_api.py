@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 
 from mica.errors import MicaError
+from mica.file.codec import DTYPE_NUMPY, ModelFile, TensorRecord
 from mica.format import output_groups
-from mica.format.codec import DTYPE_NUMPY, ModelFile, TensorRecord
 from mica.format.values import quantise_input
 from mica_fleet import request_json
 from mica_fleet.links import joined, split

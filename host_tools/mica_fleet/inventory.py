@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from mica.errors import MicaError
-from mica.format import codec, parts
+from mica.file import codec, parts
 from mica_fleet import broker
 from mica_fleet.machines import predicted_ms
 from mica_fleet.mqtt_link import Boots, Listener

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mica.errors import MicaError
-from mica.format.codec import DTYPE_NUMPY, ModelFile, TensorRecord
+from mica.file.codec import DTYPE_NUMPY, ModelFile, TensorRecord
 from mica.run.runner import Inputs, Runner
 from mica_fleet.wire import Answer, Request, Status
 

@@ -5,7 +5,7 @@ from functools import cache
 from mica.boards import BoardSpec, board_names, emulated_boards, load_board
 from mica.cost.prediction import predict
 from mica.cost.table import Table
-from mica.format import codec
+from mica.file import codec
 
 
 @cache

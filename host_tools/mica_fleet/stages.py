@@ -9,8 +9,8 @@ import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from mica.format import codec, parts
-from mica.format.codec import ModelFile
+from mica.file import codec, parts
+from mica.file.codec import ModelFile
 from mica_fleet.dispatch import Action, Dispatcher
 from mica_fleet.wire import Key
 

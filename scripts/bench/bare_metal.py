@@ -24,7 +24,7 @@ import numpy as np
 from mica.boards import load_board
 from mica.boards.isa import Bench, isas
 from mica.errors import MicaError
-from mica.format.codec import DTYPE_NUMPY, ModelFile, TensorRecord, encode
+from mica.file.codec import DTYPE_NUMPY, ModelFile, TensorRecord, encode
 from mica.packing.model import set_scratch
 from mica.reference.executor import ReferenceModel
 from mica.toolchain.cache import cache_dir

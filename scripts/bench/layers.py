@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 from bare_metal import Job, for_board, random_input
 
-from mica.format import codec
-from mica.format.codec import ModelFile, StepRecord, TensorRecord
+from mica.file import codec
+from mica.file.codec import ModelFile, StepRecord, TensorRecord
 from mica.kernels import KERNEL_BY_NAME
 
 Array = np.ndarray

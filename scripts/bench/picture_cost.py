@@ -16,7 +16,7 @@ import bare_metal
 import numpy as np
 from bare_metal import BARE, CORES, FLAGS, USERMOD, Core, fnv, node_modules
 
-from mica.format.pictures import Frame
+from mica.file.pictures import Frame
 from mica.format.schema import PICTURE_FLAGS, PICTURE_FORMATS
 from mica.reference import pictures
 from mica.toolchain.process import need_program

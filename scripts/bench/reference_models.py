@@ -10,7 +10,7 @@ from bare_metal import Job
 
 from mica.compile import Compiled, compile_file
 from mica.data.calibration import load_calibration
-from mica.format.codec import ModelFile, encode
+from mica.file.codec import ModelFile, encode
 from mica.importer import import_onnx
 from mica.ir import knobs
 

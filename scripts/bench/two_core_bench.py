@@ -15,7 +15,7 @@ import numpy as np
 
 from mica.cli import text
 from mica.errors import MicaError
-from mica.format.codec import ModelFile
+from mica.file.codec import ModelFile
 from mica.link.board import Link
 from mica.link.targets import open_board
 from mica.link.virtual_pico import CYCLES_ON_BOARD

@@ -19,8 +19,9 @@ from layers import channels, weights
 from one_step import few, model_of
 from pad_model import pad_model
 
-from mica.format import check, codec, schema
-from mica.format.codec import ModelFile, StepRecord, TensorRecord
+from mica.file import check, codec
+from mica.file.codec import ModelFile, StepRecord, TensorRecord
+from mica.format import schema
 from mica.format.names import clean
 from mica.format.weights import CODES4, ROWS
 from mica.kernels import KERNEL_BY_NAME

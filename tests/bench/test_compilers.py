@@ -17,7 +17,7 @@ from targets import nightly
 from test_front_end_cost import of_the_oracle
 
 from mica.errors import Unsupported
-from mica.format import codec
+from mica.file import codec
 
 CORE_NAMES = [name for name in CORES if name != "m0plus"]  # m0plus-qemu is the same core in a faster emulator
 AT_ONCE = 1000  # jobs that the emulated memory holds

@@ -15,8 +15,8 @@ from bare_metal import CORES, Job
 
 from mica.compile import compile_file
 from mica.cost.table import Table
-from mica.format import codec
-from mica.format.codec import DTYPE_NUMPY, ModelFile
+from mica.file import codec
+from mica.file.codec import DTYPE_NUMPY, ModelFile
 from mica.importer import import_model
 from mica.packing import state_pairs
 

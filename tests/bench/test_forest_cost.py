@@ -16,7 +16,7 @@ from one_step import model_of
 from tabular_cases import tabular_cases
 
 from mica.compile import compile_file
-from mica.format.codec import encode
+from mica.file.codec import encode
 from mica.toolchain import tree_code
 
 FOLDER = Path(__file__).resolve().parent.parent / "models" / "classic"

@@ -16,8 +16,9 @@ from case import _rng
 from sound_frames import frames, windows
 
 from mica.errors import MicaError
-from mica.format import codec, schema
-from mica.format.codec import ModelFile, StepRecord, TensorRecord
+from mica.file import codec
+from mica.file.codec import ModelFile, StepRecord, TensorRecord
+from mica.format import schema
 from mica.format.names import clean
 from mica.packing.model import set_scratch
 

@@ -15,7 +15,7 @@ from nets import Net
 
 from mica.compile import Ram, compile_file
 from mica.cost.table import Table
-from mica.format.codec import ModelFile, StepRecord, TensorRecord, encode, step_flags
+from mica.file.codec import ModelFile, StepRecord, TensorRecord, encode, step_flags
 from mica.link.board import Link
 from mica.link.targets import open_board
 

@@ -8,7 +8,7 @@ import pytest
 from bare_metal import CORES
 from picture_cost import frames, measure
 
-from mica.format.pictures import Frame
+from mica.file.pictures import Frame
 from mica.format.schema import PICTURE_FLAGS, PICTURE_FORMATS
 
 # Cycles of an output pixel, or where each is the mean of many, of a pixel of the frame.

@@ -11,7 +11,7 @@ from one_step import model_of
 from targets import GCC_OF_FIGURES, arm_gcc
 
 from mica.cost.table import Table
-from mica.format import codec
+from mica.file import codec
 from mica.kernels.integers import Output
 
 APART = 0.05

@@ -8,7 +8,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from mica.format.codec import ModelFile, StepRecord, TensorRecord, encode, step_flags
+from mica.file.codec import ModelFile, StepRecord, TensorRecord, encode, step_flags
 from mica.format.weights import OFFSET_ROWS
 from mica.link.board import Link
 from mica.link.targets import open_board

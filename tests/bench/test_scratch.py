@@ -7,7 +7,7 @@ import layers
 import pytest
 from bare_metal import CORES, Job
 
-from mica.format import codec
+from mica.file import codec
 from mica.format.schema import SCRATCH_LEAST
 from mica.packing.model import set_scratch
 

@@ -10,7 +10,7 @@ from bare_metal import CORES, Core, Job
 from isa_cases import in_codes
 from targets import ALL
 
-from mica.format import codec
+from mica.file import codec
 
 PLAIN = ("-DMICA_WITHOUT_WINOGRAD", "-DMICA_WITHOUT_PAIRED")
 # Side, channels in, channels out: even and odd planes, few tiles and many, channels that are no multiple of four or sixteen.

@@ -50,7 +50,7 @@ from mica.cost import features  # noqa: E402
 from mica.cost.prediction import predict  # noqa: E402
 from mica.cost.table import PATH, Table  # noqa: E402
 from mica.errors import MicaError  # noqa: E402
-from mica.format import codec  # noqa: E402
+from mica.file import codec  # noqa: E402
 from mica.kernels import attention, audio, norm, pcen, tabular, vectors, wide  # noqa: E402
 from mica.kernels.axes import axes_s8  # noqa: E402
 from mica.kernels.base import Kernel  # noqa: E402

@@ -18,7 +18,7 @@ from layer_sweeps import lines, paired, winograds
 from mica.cost import features
 from mica.cost.table import Table
 from mica.errors import MicaError
-from mica.format import codec
+from mica.file import codec
 
 PLAIN = (
     "-DMICA_WITHOUT_WINOGRAD",

@@ -12,7 +12,7 @@ import layers
 import numpy as np
 from bare_metal import Job
 
-from mica.format import codec
+from mica.file import codec
 
 BOARD = "MPS2_AN385"  # whose scratch the models want: what most boards give
 MOST_ARENA = 150_000  # bytes of tensors and scratch that the smallest core has room for

@@ -21,7 +21,7 @@ from vector_cases import vector_cases
 
 from mica.compile import compile_file
 from mica.errors import MicaError
-from mica.format import codec
+from mica.file import codec
 from mica.format.values import quantise_input
 
 MODELS = Path(__file__).resolve().parents[1] / "models"

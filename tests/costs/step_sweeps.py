@@ -20,7 +20,7 @@ from one_step import model_of
 from wide_cases import channels
 
 from mica.compile import compile_file
-from mica.format import codec
+from mica.file import codec
 from mica.kernels.integers import Output
 
 

@@ -87,7 +87,7 @@ def good() -> int:
     """The checksum of the right answer, from the reference."""
     import numpy as np
 
-    from mica.format.codec import encode
+    from mica.file.codec import encode
     from mica.reference.executor import ReferenceModel
 
     oracle = ReferenceModel(encode(deep()))

@@ -16,8 +16,8 @@ from fake_board import FakeBoard, Reply
 
 from mica.cli.main import main
 from mica.errors import MicaError
+from mica.file import codec
 from mica.flash import board_files, flash_map
-from mica.format import codec
 from mica.link import answers, push, serial_board
 from mica.link.answers import Answer
 from mica.link.board import BoardError, Link

@@ -9,7 +9,8 @@ import pytest
 
 from mica import demo
 from mica.cli.main import main
-from mica.format import codec, schema
+from mica.file import codec
+from mica.format import schema
 from mica.images import romfs
 from mica.link.board import Link
 from mica.run.host import HostRunner

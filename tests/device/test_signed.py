@@ -13,7 +13,8 @@ import pytest
 
 from mica.cli.main import main
 from mica.errors import MicaError
-from mica.format import codec, signature
+from mica.file import codec
+from mica.format import signature
 from mica.link import push
 from mica.link.board import BoardError, Link
 

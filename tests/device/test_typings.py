@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mica.format.codec import ModelFile, StepRecord, TensorRecord, encode
+from mica.file.codec import ModelFile, StepRecord, TensorRecord, encode
 from mica.link.board import Link
 from mica.toolchain.stubs import write
 

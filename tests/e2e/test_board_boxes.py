@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from mica.format.codec import ModelFile, TensorRecord
+from mica.file.codec import ModelFile, TensorRecord
 from mica.link.board import Link
 from mica.run import boxes
 

@@ -12,8 +12,8 @@ import pytest
 from helpers import DEMO, Result, mica
 
 from mica.boards import load_board
-from mica.format import codec
-from mica.format.codec import ModelFile, StepRecord, TensorRecord
+from mica.file import codec
+from mica.file.codec import ModelFile, StepRecord, TensorRecord
 from mica.kernels import KERNELS
 from mica.link.board import BoardError, Link
 from mica.link.emulated import EmulatedBoard

@@ -12,7 +12,7 @@ import pytest
 import text_nets
 from helpers import DEMO, mica
 
-from mica.format.codec import decode
+from mica.file.codec import decode
 
 TEST_DATA = DEMO / "digits_test.npz"
 

@@ -11,7 +11,7 @@ from helpers import Result, mica
 
 from mica.custom import CustomOps, Operator
 from mica.errors import Unsupported
-from mica.format import codec
+from mica.file import codec
 from mica.kernels.custom import custom_definition
 
 HOST = """

@@ -17,7 +17,7 @@ from helpers import DEMO, mica
 
 from mica.boards import load_board
 from mica.cli.main import main
-from mica.format.codec import with_crc
+from mica.file.codec import with_crc
 from mica.link.board import BoardError
 from mica.link.qemu import Emulator
 from mica.link.serial_board import SerialBoard

@@ -19,7 +19,7 @@ from mica.cli.main import main
 from mica.compile import compile_file
 from mica.cost.prediction import predict
 from mica.cost.table import PATH, Table
-from mica.format.codec import DTYPE_NUMPY
+from mica.file.codec import DTYPE_NUMPY
 from mica.kernels import KERNELS
 from mica.run.open import open_runner
 

@@ -10,7 +10,7 @@ import onnx
 import pytest
 from helpers import DEMO, mica, pack
 
-from mica.format.codec import decode
+from mica.file.codec import decode
 from mica.run.board import BoardRunner
 from mica.run.host import HostRunner
 

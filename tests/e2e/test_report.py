@@ -105,7 +105,7 @@ def test_of_a_pack(tmp_path: Path) -> None:
 
 def test_names_are_text(tmp_path: Path) -> None:
     """A name cannot end a script, nor begin an element."""
-    from mica.format import codec
+    from mica.file import codec
     from mica.report.facts import facts
     from mica.report.page import Report
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from mica.cli import model_options, pack
 from mica.cli.main import main
-from mica.format import codec
+from mica.file import codec
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 DEMO = ROOT / "host_tools" / "mica" / "demo"

@@ -13,7 +13,7 @@ from helpers import DEMO
 from targets import PICO, PICO2
 
 from mica.cli.main import main
-from mica.format.codec import decode
+from mica.file.codec import decode
 from mica.learn import Head, digest
 from mica.link.push import store_head
 from mica.link.targets import open_board

@@ -10,7 +10,7 @@ import pytest
 from helpers import DEMO, mica, pack, reference_model
 
 from mica.cli.verify import inputs_for, report, verify
-from mica.format.codec import decode, encode
+from mica.file.codec import decode, encode
 from mica.run.board import BoardRunner
 from mica.run.host import HostRunner
 

@@ -22,7 +22,7 @@ import numpy as np
 
 from mica.cli.verify import inputs_for
 from mica.errors import MicaError, Unsupported
-from mica.format import codec
+from mica.file import codec
 from mica.resources import data_dir
 from mica.run.host import HostRunner
 from mica.toolchain import natmod, xtensa_cc

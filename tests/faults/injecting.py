@@ -17,7 +17,7 @@ from mica.boards import read_board
 from mica.toolchain.build import build
 from mica.link.board import Link, BoardError
 from mica.link.unix_board import UnixBoard
-from mica.format import codec
+from mica.file import codec
 from mica.images import romfs
 
 

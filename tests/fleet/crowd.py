@@ -26,7 +26,7 @@ from typing import Any
 import paho.mqtt.client as mqtt
 
 from mica.boards import load_board
-from mica.format import codec
+from mica.file import codec
 from mica.link import child
 from mica_fleet import broker
 from mica_fleet.member import Member, firmware

@@ -14,7 +14,7 @@ from mica.boards import load_board
 from mica.cost.prediction import predict
 from mica.cost.table import Table
 from mica.errors import MicaError
-from mica.format import codec
+from mica.file import codec
 from mica.kernels import KERNELS
 from mica_fleet import capacity
 from mica_fleet.machines import board_called

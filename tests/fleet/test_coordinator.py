@@ -57,7 +57,7 @@ def model(small_model: bytes) -> bytes:
 def small_model() -> bytes:
     from usermod_models import small  # type: ignore[import-not-found]
 
-    from mica.format.codec import encode
+    from mica.file.codec import encode
 
     return bytes(encode(small()))
 
@@ -148,7 +148,7 @@ def test_a_sample_that_no_board_can_run_is_named(model: bytes) -> None:
 def test_a_model_with_state_is_refused() -> None:
     from usermod_models import golden_state
 
-    from mica.format.codec import encode
+    from mica.file.codec import encode
 
     with pytest.raises(MicaError, match="with state"):
         fleet(bytes(encode(golden_state())), {})

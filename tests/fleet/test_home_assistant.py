@@ -19,7 +19,7 @@ from test_fleet_mqtt import random_samples, wait_until
 
 from mica.cli.main import main
 from mica.errors import MicaError
-from mica.format import codec
+from mica.file import codec
 from mica.link import child
 from mica_fleet import broker
 from mica_fleet.home_assistant import Discovery

@@ -20,7 +20,7 @@ from targets import sampled
 from test_board_reports import KINDS
 from test_http_bounds import Running, running  # noqa: F401, a fixture
 
-from mica.format import codec
+from mica.file import codec
 from mica_fleet import door, inference_api
 from mica_fleet.inference_api import LENGTH, ApiError
 

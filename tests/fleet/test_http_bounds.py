@@ -21,7 +21,7 @@ import crowd
 import numpy as np
 import pytest
 
-from mica.format import codec
+from mica.file import codec
 from mica_fleet import door, inference_api
 from mica_fleet.inference_api import ApiError, largest_body, parse
 from mica_fleet.links import Answered, Birth, Events, Link

@@ -21,7 +21,7 @@ from outages import SLOW
 
 from mica.cli.main import main
 from mica.errors import MicaError
-from mica.format import codec
+from mica.file import codec
 from mica.link import child
 from mica.run.host import HostRunner
 from mica_fleet.inference_api import LENGTH, ApiError, answer, metadata, parse

@@ -20,7 +20,7 @@ from mica.cli.main import main
 from mica.cost.prediction import predict
 from mica.cost.table import Table
 from mica.errors import MicaError
-from mica.format.codec import decode
+from mica.file.codec import decode
 from mica.run.host import HostRunner
 from mica.run.runner import Runner
 from mica_fleet.coordinator import FleetRunner

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mica.format.codec import ModelFile, StepRecord, TensorRecord
+from mica.file.codec import ModelFile, StepRecord, TensorRecord
 from mica.kernels import audio, axes
 from mica.kernels.scratch import scratch_min
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from rich_model import rich_model
 
-from mica.format import codec
-from mica.format.codec import ModelFile
+from mica.file import codec
+from mica.file.codec import ModelFile
 from mica.format.weights import CODES4
 from mica.kernels import KERNEL_BY_NAME
 

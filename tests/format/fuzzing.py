@@ -13,7 +13,7 @@ import c_build
 from models import MODELS
 from usermod_models import by_rows
 
-from mica.format import codec
+from mica.file import codec
 
 HERE = Path(__file__).parent
 FOUND = ("crash.mica", "slow.mica")  # what fuzz.c leaves behind when it dies

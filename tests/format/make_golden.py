@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 from rich_model import rich_model
 
-from mica.format import codec
-from mica.format.codec import GoldenVector, ModelFile
+from mica.file import codec
+from mica.file.codec import GoldenVector, ModelFile
 from mica.reference.executor import ReferenceModel
 
 FILE = Path(__file__).parent / "golden" / "v1.1.mica"

@@ -17,7 +17,7 @@ from tabular_model import tabular_model
 from vector_model import vector_model
 from wide_model import wide_model
 
-from mica.format.codec import ModelFile
+from mica.file.codec import ModelFile
 
 MODELS: tuple[Callable[[], ModelFile], ...] = (
     rich_model,

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from rich_model import ACT, channels, weights, window
 
-from mica.format import codec
-from mica.format.codec import ModelFile, StepRecord, TensorRecord
+from mica.file import codec
+from mica.file.codec import ModelFile, StepRecord, TensorRecord
 from mica.kernels.scratch import scratch_min
 
 Array = np.ndarray

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from mica.format import codec
-from mica.format.codec import GoldenVector, ModelFile, StepRecord, TensorRecord
+from mica.file import codec
+from mica.file.codec import GoldenVector, ModelFile, StepRecord, TensorRecord
 from mica.kernels import KERNEL_BY_NAME
 
 Array = np.ndarray

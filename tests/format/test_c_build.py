@@ -15,7 +15,7 @@ import usermod_models
 from models import model_with
 from targets import ALL
 
-from mica.format import codec
+from mica.file import codec
 from mica.kernels import KERNELS
 from mica.kernels.base import Kernel
 

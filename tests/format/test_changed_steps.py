@@ -17,7 +17,7 @@ from pad_model import pad_model
 from test_corrupt import OK, build, compare, places, put
 from usermod_models import by_rows, fed, signal
 
-from mica.format import codec
+from mica.file import codec
 from mica.kernels import KERNEL_BY_NAME
 
 SEEDS = (*MODELS, by_rows, fed, signal)

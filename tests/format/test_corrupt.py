@@ -19,8 +19,9 @@ import pytest
 from models import MODELS
 from rich_model import rich_model
 
-from mica.format import codec, records, schema
-from mica.format.codec import FormatError
+from mica.file import codec
+from mica.file.codec import FormatError
+from mica.format import records, schema
 from mica.kernels import KERNELS
 
 MOST_ARENA = 1 << 20  # as in driver.c

@@ -21,7 +21,8 @@ from vector_model import vector_model
 from wide_model import wide_model
 
 from mica import engine
-from mica.format import codec, records
+from mica.file import codec
+from mica.format import records
 from mica.reference.executor import ReferenceModel
 
 MODELS = {

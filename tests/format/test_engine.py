@@ -10,8 +10,8 @@ from rich_model import rich_model
 
 from mica import engine
 from mica.errors import MicaError
-from mica.format import codec
-from mica.format.codec import ModelFile, StepRecord, TensorRecord
+from mica.file import codec
+from mica.file.codec import ModelFile, StepRecord, TensorRecord
 from mica.reference.executor import ReferenceModel
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -123,8 +123,8 @@ def test_without_the_extension() -> None:
 import sys
 sys.modules["mica.engine._engine"] = None
 from mica import engine
-from mica.format import codec
-from mica.format.codec import ModelFile, StepRecord, TensorRecord
+from mica.file import codec
+from mica.file.codec import ModelFile, StepRecord, TensorRecord
 from rich_model import rich_model
 m = engine.load(codec.encode(rich_model()))
 m.run()

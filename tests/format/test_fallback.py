@@ -23,8 +23,9 @@ from test_corrupt import EDGES, places
 from mica import engine
 from mica.boards import load_board
 from mica.cli.verify import inputs_for
-from mica.format import codec, pictures, records, schema
-from mica.format.codec import ModelFile
+from mica.file import codec, pictures
+from mica.file.codec import ModelFile
+from mica.format import records, schema
 from mica.kernels import KERNEL_BY_NAME, KERNELS
 from mica.link.board import Link
 from mica.link.unix_board import UnixBoard

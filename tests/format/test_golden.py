@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from mica import engine
-from mica.format import codec
+from mica.file import codec
 from mica.reference.executor import ReferenceModel
 
 FILES = {

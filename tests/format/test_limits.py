@@ -16,8 +16,9 @@ from test_load_checks import verdicts
 
 from mica import engine
 from mica.errors import MicaError
-from mica.format import codec, schema
-from mica.format.codec import ModelFile, StepRecord, TensorRecord
+from mica.file import codec
+from mica.file.codec import ModelFile, StepRecord, TensorRecord
+from mica.format import schema
 from mica.reference.executor import ReferenceModel
 
 

@@ -13,8 +13,8 @@ import pytest
 
 from mica import engine
 from mica.errors import MicaError
-from mica.format import codec
-from mica.format.codec import FormatError, ModelFile, StepRecord, TensorRecord
+from mica.file import codec
+from mica.file.codec import FormatError, ModelFile, StepRecord, TensorRecord
 from mica.format.schema import HEADER, STEP, TENSOR
 from mica.format.weights import CODES, CODES4, LAYOUTS, Layout
 from mica.format.weights import ROWS as ROWS_LAYOUT

@@ -15,8 +15,9 @@ from rich_model import rich_model
 from test_corrupt import OK, compare, driver, python_verdict, verdicts
 
 from mica.cli.main import main
-from mica.format import codec, names
-from mica.format.codec import FormatError, ModelFile
+from mica.file import codec
+from mica.file.codec import FormatError, ModelFile
+from mica.format import names
 
 __all__ = ["driver"]  # a fixture
 

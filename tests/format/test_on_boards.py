@@ -10,8 +10,8 @@ from pad_model import pad_model
 from targets import EVERY
 
 from mica.cli.verify import inputs_for, report, verify
-from mica.format import codec
-from mica.format.codec import ModelFile
+from mica.file import codec
+from mica.file.codec import ModelFile
 from mica.run.board import BoardRunner
 from mica.run.host import HostRunner
 

@@ -19,9 +19,10 @@ from test_corrupt import OK, build, compare, places, put
 from usermod_models import by_rows, fed
 
 from mica import engine
-from mica.format import codec, schema
-from mica.format.codec import FormatError, ModelFile
-from mica.format.order import Call, Strip
+from mica.file import codec
+from mica.file.codec import FormatError, ModelFile
+from mica.file.order import Call, Strip
+from mica.format import schema
 from mica.reference.executor import ReferenceModel
 
 

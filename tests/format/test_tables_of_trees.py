@@ -11,8 +11,9 @@ from tabular_model import INSIDE, LEAF, tabular_model
 
 from mica import engine
 from mica.errors import MicaError
-from mica.format import codec, schema
-from mica.format.codec import FormatError
+from mica.file import codec
+from mica.file.codec import FormatError
+from mica.format import schema
 from mica.kernels import KERNEL_BY_NAME
 
 needs_engine = pytest.mark.skipif(engine._engine is None, reason="the engine is not built here")

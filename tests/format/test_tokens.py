@@ -20,9 +20,10 @@ import numpy as np
 import pytest
 
 from mica import engine
-from mica.format import codec, schema, tokens, words
-from mica.format.codec import FormatError, ModelFile, StepRecord, TensorRecord
-from mica.format.tokens import NEVER, Tokens, Unspelled, listed
+from mica.file import codec, tokens
+from mica.file.codec import FormatError, ModelFile, StepRecord, TensorRecord
+from mica.file.tokens import NEVER, Tokens, Unspelled, listed
+from mica.format import schema, words
 from mica.reference.sample import first_state, sample, weights
 
 needs_engine = pytest.mark.skipif(not engine.AVAILABLE, reason="the C engine was not built")

@@ -12,7 +12,7 @@ from onnx import TensorProto
 
 from mica.cli.main import main
 from mica.compile import compile_file
-from mica.format.codec import encode
+from mica.file.codec import encode
 from mica.run.evaluation import Dataset, evaluate
 from mica.run.golden import with_golden
 from mica.run.host import HostRunner

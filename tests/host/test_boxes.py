@@ -18,7 +18,7 @@ from onnx import TensorProto, helper
 
 from mica.compile import compile_file
 from mica.errors import MicaError
-from mica.format.codec import ModelFile, TensorRecord, decode
+from mica.file.codec import ModelFile, TensorRecord, decode
 from mica.plan import schedule
 from mica.run import boxes as host
 from mica.run.host import HostRunner

@@ -8,7 +8,7 @@ import pytest
 import usermod_models as models
 
 from mica.errors import MicaError
-from mica.format.codec import ModelFile, encode
+from mica.file.codec import ModelFile, encode
 from mica.kernels import FAMILIES, PARTS
 from mica.resources import data_dir
 from mica.toolchain import contents

@@ -20,7 +20,7 @@ from mica.boards import load_board
 from mica.cli.main import main
 from mica.compile import compile_file
 from mica.errors import MicaError
-from mica.format import codec, parts
+from mica.file import codec, parts
 from mica.packing.parts import as_parts, packed
 from mica.packing.unpack import unpack
 from mica.plan.cut import Cutter, best_cuts

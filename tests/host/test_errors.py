@@ -11,7 +11,7 @@ import pytest
 
 from mica.cli.main import main
 from mica.errors import MicaError, Unsupported
-from mica.format.codec import FormatError
+from mica.file.codec import FormatError
 from mica.link.board import board_exception
 from mica.link.diagnosis import failed
 

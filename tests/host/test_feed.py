@@ -15,8 +15,8 @@ from test_strips import FULL, PRICE, Chain, compiled, plan_within, random_inputs
 from mica import engine
 from mica.compile import Compiled, Ram, compile_file, within
 from mica.errors import MicaError
-from mica.format import codec
-from mica.format.order import Strip
+from mica.file import codec
+from mica.file.order import Strip
 from mica.format.schema import FEATURES, FEED
 from mica.format.weights import CODE_BITS
 from mica.packing.model import pack

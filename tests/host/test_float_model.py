@@ -12,7 +12,7 @@ from targets import sampled
 
 from mica import engine
 from mica.compile import compile_file
-from mica.format.codec import ModelFile
+from mica.file.codec import ModelFile
 from mica.format.values import dequantise_output, quantise_input
 from mica.reference.executor import ReferenceModel
 

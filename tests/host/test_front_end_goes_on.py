@@ -18,7 +18,7 @@ from tflite_nets import NEW, ROWS, STREAM, WIDTH, stream
 from mica.cli.main import main
 from mica.compile import Compiled, compile_file
 from mica.engine import load
-from mica.format.codec import decode
+from mica.file.codec import decode
 from mica.importer import import_model
 from mica.ir.graph import Quant
 from mica.kernels.integers import Output

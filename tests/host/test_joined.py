@@ -11,7 +11,7 @@ import text_nets
 
 from mica.cli.main import main
 from mica.compile import compile_file
-from mica.format.codec import decode
+from mica.file.codec import decode
 from mica.passes.streaming import Window
 from mica.run.host import HostRunner
 

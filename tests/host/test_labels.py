@@ -9,7 +9,7 @@ from typing import cast
 import pytest
 
 from mica.errors import MicaError
-from mica.format.codec import ModelFile
+from mica.file.codec import ModelFile
 from mica.run import labels
 
 NAMES = ["caf\u00e9", "tea with milk", "\u6c34"]

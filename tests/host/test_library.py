@@ -15,7 +15,7 @@ from pages import ROOT
 import mica
 from mica.cli.main import main
 from mica.errors import MicaError, Unsupported
-from mica.format.codec import encode
+from mica.file.codec import encode
 
 PAGE = ROOT / "host_tools" / "docs" / "library.md"
 DEMO = ROOT / "host_tools" / "mica" / "demo"

@@ -19,7 +19,7 @@ from mica.cli.main import main
 from mica.compile import Compiled, compile_file
 from mica.data.calibration import load_calibration
 from mica.errors import MicaError
-from mica.format.codec import FormatError, decode, encode
+from mica.file.codec import FormatError, decode, encode
 from mica.format.values import quantise_input
 from mica.format.weights import CODES, CODES4
 from mica.importer import import_onnx

@@ -9,7 +9,7 @@ import pytest
 from nets import Net
 
 from mica.compile import compile_file
-from mica.format.codec import ModelFile, StepRecord
+from mica.file.codec import ModelFile, StepRecord
 from mica.ir.graph import Quant
 from mica.kernels import KERNEL_BY_NAME
 from mica.kernels.integers import Output

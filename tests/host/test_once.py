@@ -12,7 +12,7 @@ import pytest
 import mica
 from mica.cli.main import main
 from mica.compile import finish, planning
-from mica.format import codec
+from mica.file import codec
 from mica.importer import onnx_file
 
 DEMO = Path(mica.__file__).parent / "demo"

@@ -15,8 +15,8 @@ from mica import backend
 from mica.cli.main import main
 from mica.compile import Compiled, compile_file
 from mica.errors import MicaError
+from mica.file.codec import decode, encode
 from mica.format import output_groups
-from mica.format.codec import decode, encode
 from mica.format.schema import FEATURES
 from mica.plan import schedule
 from mica.run.host import HostRunner

@@ -9,7 +9,7 @@ from nets import MODELS
 from mica import engine
 from mica.compile import compile_file
 from mica.data.calibration import load_calibration
-from mica.format.pictures import Desired, read, write
+from mica.file.pictures import Desired, read, write
 
 VWW = MODELS / "vww"
 AS_IT_IS = (1 << 20, -(128 << 20))

@@ -16,8 +16,8 @@ from mica.cli.main import main
 from mica.data import pictures
 from mica.data.calibration import Pixels, load_calibration
 from mica.errors import MicaError
-from mica.format import codec
-from mica.format.pictures import read
+from mica.file import codec
+from mica.file.pictures import read
 from mica.kernels import PICTURE
 from mica.run.host import HostRunner
 from mica.run.pictures import input_of

@@ -17,7 +17,7 @@ from onnx import numpy_helper
 from test_qdq import QNet, assert_agrees, differences
 
 from mica.compile import compile_file
-from mica.format.codec import StepRecord
+from mica.file.codec import StepRecord
 
 
 def brevitas(net: QNet) -> None:

@@ -15,7 +15,7 @@ from nets import MODELS, Net, truth, varies
 from mica.cli.main import main
 from mica.compile import compile_file, quality
 from mica.data.calibration import doubts, load_calibration, samples_for
-from mica.format.codec import encode
+from mica.file.codec import encode
 from mica.format.values import dequantise_output
 from mica.importer import import_onnx
 from mica.passes import pipeline

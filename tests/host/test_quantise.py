@@ -14,7 +14,7 @@ from mica import engine
 from mica.compile import Compiled, compile_file
 from mica.data.calibration import default_samples, load_calibration, samples_for
 from mica.errors import MicaError, Unsupported
-from mica.format.codec import StepRecord
+from mica.file.codec import StepRecord
 from mica.format.schema import SHIFT_MAX, SHIFT_MIN, STEP_FLAGS
 from mica.format.values import dequantise_output, quantise_input
 from mica.ir.graph import Graph, Node, Quant

@@ -11,8 +11,8 @@ import pytest
 from onnx import numpy_helper
 
 from mica.compile import compile_file
-from mica.format import tokens
-from mica.format.tokens import Tokens
+from mica.file import tokens
+from mica.file.tokens import Tokens
 from mica.format.values import dequantise_output
 from mica.importer import import_model, vocabulary
 from mica.packing import state_pairs

@@ -18,7 +18,7 @@ from tones import BANDS, FRAMES, FRONT_END, tone
 
 from mica.cli.main import main
 from mica.compile import compile_file
-from mica.format import codec, scores
+from mica.file import codec, scores
 from mica.importer import import_model
 from mica.listen.detection import Detector, Settings
 from mica.passes import pipeline

@@ -12,7 +12,7 @@ from mica import engine
 from mica.cli.main import main
 from mica.compile import compile_file
 from mica.errors import MicaError
-from mica.format import codec
+from mica.file import codec
 from mica.format.values import quantise_input
 from mica.passes.streaming import Window
 

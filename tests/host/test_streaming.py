@@ -151,7 +151,7 @@ def test_window(tmp_path: Path) -> None:
 
 def test_unlike_scales_are_converted(tmp_path: Path) -> None:
     """A state whose input has a scale of its own, from a quantised model, is converted where it is kept."""
-    from mica.format.codec import ModelFile, StepRecord, TensorRecord, encode
+    from mica.file.codec import ModelFile, StepRecord, TensorRecord, encode
     from mica.packing.state import with_state
 
     params = {"mult_a": 1, "mult_b": 1, "offset": 0, "shift": 0, "act_min": -128, "act_max": 127}

@@ -16,8 +16,8 @@ from mica import engine
 from mica.compile import Compiled, Ram, compile_file
 from mica.cost.table import Table
 from mica.errors import MicaError
-from mica.format import codec
-from mica.format.order import Call, Strip
+from mica.file import codec
+from mica.file.order import Call, Strip
 from mica.format.schema import SCRATCH_LEAST
 from mica.packing.model import pack
 from mica.plan.lifetimes import IN_PLACE

@@ -17,8 +17,8 @@ from targets import PICO, PICO2
 
 from mica.cli.main import main
 from mica.errors import MicaError
-from mica.format import codec, tokens
-from mica.format.codec import ModelFile
+from mica.file import codec, tokens
+from mica.file.codec import ModelFile
 from mica.importer import import_model, vocabulary
 from mica.importer.onnx_file import file_sha256
 from mica.packing import state_pairs

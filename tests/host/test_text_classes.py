@@ -20,7 +20,7 @@ from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processor
 
 from mica.cli.main import main
 from mica.errors import MicaError
-from mica.format import tokens
+from mica.file import tokens
 from mica.importer import vocabulary
 from mica.link import answers
 from mica.run.board import BoardRunner

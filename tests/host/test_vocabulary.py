@@ -13,7 +13,7 @@ import pytest
 from tokenizers import Tokenizer
 
 from mica.errors import MicaError
-from mica.format import tokens
+from mica.file import tokens
 from mica.importer import vocabulary
 
 LETTERS = vocabulary._letters()

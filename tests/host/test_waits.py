@@ -14,7 +14,7 @@ from mica.boards import load_board
 from mica.cost import waits
 from mica.cost.prediction import predict
 from mica.cost.table import Table
-from mica.format.codec import ModelFile, StepRecord, decode, encode
+from mica.file.codec import ModelFile, StepRecord, decode, encode
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.append(str(ROOT / "tests" / "usermod"))

@@ -14,7 +14,7 @@ from tflite_nets import stream
 
 from mica.cli.main import main
 from mica.compile import compile_file
-from mica.format.codec import decode
+from mica.file.codec import decode
 from mica.listen import detection
 from mica.run.host import HostRunner
 

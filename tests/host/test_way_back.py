@@ -20,7 +20,7 @@ from mica.cli.main import main
 from mica.compile import compile_file
 from mica.data.calibration import read_arrays
 from mica.exporter import DOMAIN, export
-from mica.format.codec import ModelFile, decode
+from mica.file.codec import ModelFile, decode
 from mica.format.values import dequantise_f32, dequantise_output, quantise_input
 
 Array = np.ndarray

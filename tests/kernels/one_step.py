@@ -10,8 +10,9 @@ from dataclasses import replace
 import numpy as np
 from case import Case
 
-from mica.format import codec, schema
-from mica.format.codec import ModelFile, StepRecord, TensorRecord
+from mica.file import codec
+from mica.file.codec import ModelFile, StepRecord, TensorRecord
+from mica.format import schema
 from mica.format.weights import Layout
 from mica.kernels import KERNEL_BY_NAME
 from mica.kernels.scratch import scratch_min

@@ -14,7 +14,7 @@ from cases import CASES, _channels, _outs, _weights, _window
 from one_step import model_of, with_few_weights
 
 from mica import engine
-from mica.format import codec
+from mica.file import codec
 from mica.format.weights import CODES4
 from mica.kernels import KERNEL_BY_NAME
 from mica.kernels.integers import Output

@@ -19,8 +19,8 @@ from cases import CASES, Case
 from one_step import Placed, model_of, patched, with_few_weights
 
 from mica import engine
-from mica.format import check, codec
-from mica.format.codec import FormatError
+from mica.file import check, codec
+from mica.file.codec import FormatError
 from mica.format.schema import STEP_FLAGS
 from mica.format.weights import CODES4, Layout
 from mica.kernels import IN_PLACE, KERNEL_BY_NAME, KERNELS

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from mica import engine
-from mica.format.pictures import Desired, Frame
+from mica.file.pictures import Desired, Frame
 from mica.format.schema import PICTURE_FLAGS, PICTURE_FORMATS, PICTURE_MAX_COVER, PICTURE_MAX_SIDE
 from mica.reference import pictures as oracle
 

@@ -9,7 +9,7 @@ from case import Case
 from one_step import model_of
 
 from mica import engine
-from mica.format import codec
+from mica.file import codec
 from mica.kernels.integers import Output, requantise
 
 LIMIT = 2**31 - 1

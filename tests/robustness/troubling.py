@@ -17,7 +17,7 @@ from usermod_models import golden, golden_state, small, two
 
 from mica.link.board import Link, BoardError
 from mica.link.targets import open_board
-from mica.format import codec
+from mica.file import codec
 from mica.compile import compile_file
 
 

@@ -33,7 +33,7 @@ from mica.cli.main import main
 from mica.compile import compile_file
 from mica.cost.prediction import predict
 from mica.cost.table import Table
-from mica.format import codec
+from mica.file import codec
 from mica.run import board as run_board
 from mica.toolchain import build, mip_package, native_image, natmod, sources, xtensa_cc
 from mica.link.emulated import EmulatedBoard, start_emulator

@@ -7,9 +7,9 @@ from collections.abc import Callable
 import numpy as np
 
 from mica.format import schema
-from mica.format.codec import DTYPE_NUMPY, ModelFile, StepRecord, TensorRecord, encode, step_flags
-from mica.format.order import Call, Strip
-from mica.format.tokens import Tokens, listed
+from mica.file.codec import DTYPE_NUMPY, ModelFile, StepRecord, TensorRecord, encode, step_flags
+from mica.file.order import Call, Strip
+from mica.file.tokens import Tokens, listed
 from mica.format.weights import CODES4, OFFSET_ROWS
 from mica.run.golden import with_golden
 from mica.reference.executor import ReferenceModel

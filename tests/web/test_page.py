@@ -30,8 +30,8 @@ from mica.boards import load_board
 from mica.cli.main import main
 from mica.data import sounds
 from mica.engine import NativeModel
+from mica.file import codec
 from mica.flash import firmware_image
-from mica.format import codec
 from mica.images import uf2
 from mica.link import virtual_pico
 from mica.run.golden import with_golden

@@ -19,7 +19,7 @@ from targets import sampled
 from mica.boards import load_board
 from mica.cost.prediction import predict
 from mica.cost.table import Table
-from mica.format import codec
+from mica.file import codec
 from mica.images import romfs, uf2
 from mica.toolchain import wasm
 from mica.web import site

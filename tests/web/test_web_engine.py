@@ -26,8 +26,9 @@ from targets import nightly
 from mica import engine
 from mica.cli.main import main
 from mica.engine import NativeModel
-from mica.format import codec, output_groups, pictures, scores
-from mica.format.codec import FormatError
+from mica.file import codec, pictures, scores
+from mica.file.codec import FormatError
+from mica.format import output_groups
 from mica.format.values import quantise_input
 from mica.run.golden import random_input, with_golden
 from mica.run.host import HostRunner

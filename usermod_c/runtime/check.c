@@ -1,15 +1,6 @@
 // mica: validates what comes from outside. Nothing of a file is used before its header, section table and checksum have been validated here.
 #include "model.h"
 
-mica_status_t mica_fail(mica_error_t *err, mica_status_t status, const char *what, uint32_t byte, uint32_t found, uint32_t expected) {
-    err->status = status;
-    err->what = what;
-    err->byte = byte;
-    err->found = found;
-    err->expected = expected;
-    return status;
-}
-
 // Size of a table's record as this version knows it; 0 for a section that is no table.
 static uint32_t known_record_bytes(uint32_t kind) {
     switch (kind) {

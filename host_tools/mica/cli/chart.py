@@ -4,7 +4,7 @@ import argparse
 from pathlib import Path
 
 from mica.cli import outputs
-from mica.format.codec import ModelFile
+from mica.file.codec import ModelFile
 from mica.printable import printable_lines
 
 

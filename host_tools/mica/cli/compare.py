@@ -22,7 +22,7 @@ from mica.cost.prediction import predict
 from mica.cost.table import Table
 from mica.custom import CustomOps
 from mica.errors import MicaError
-from mica.format.codec import FormatError, ModelFile
+from mica.file.codec import FormatError, ModelFile
 from mica.ir.front_end import IN_GRAPH
 from mica.run import comparison, evaluation, given
 from mica.run.evaluation import Score

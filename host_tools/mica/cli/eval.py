@@ -9,8 +9,8 @@ import numpy as np
 from mica.cli import heads, listening, target, text
 from mica.cli.say import say
 from mica.errors import MicaError
-from mica.format.codec import ModelFile
-from mica.format.pictures import KEY
+from mica.file.codec import ModelFile
+from mica.file.pictures import KEY
 from mica.ir.front_end import IN_GRAPH
 from mica.listen import suggest
 from mica.listen.detection import recordings

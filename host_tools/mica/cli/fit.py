@@ -19,7 +19,7 @@ from mica.cost import waits
 from mica.cost.prediction import Prediction, predict
 from mica.cost.table import Table
 from mica.errors import MicaError, Unsupported
-from mica.format.codec import FormatError, ModelFile, decode
+from mica.file.codec import FormatError, ModelFile, decode
 from mica.printable import three_digits
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ import numpy as np
 from mica.cli import text
 from mica.cli.say import say
 from mica.errors import MicaError
-from mica.format.codec import ModelFile
+from mica.file.codec import ModelFile
 from mica.learn import Head, digest
 from mica.run import evaluation, examples
 from mica.run.examples import Example

@@ -9,7 +9,8 @@ from mica.cli import chart, fit, outputs, target, text
 from mica.cost.prediction import Prediction, predict
 from mica.cost.table import Table
 from mica.errors import MicaError
-from mica.format import codec, signature
+from mica.file import codec
+from mica.format import signature
 from mica.format.schema import STEP_FLAGS
 from mica.ir.ops import DEFINED_BY_ONNX, MICROSOFT_OPS
 from mica.printable import printable_lines

@@ -10,7 +10,7 @@ from mica.cli import listening as words
 from mica.cli import target, text
 from mica.cli.say import say
 from mica.errors import MicaError
-from mica.format.codec import ModelFile
+from mica.file.codec import ModelFile
 from mica.listen import detection, suggest
 from mica.listen.detection import Event
 from mica.listen.gate import Gate, Share, detect

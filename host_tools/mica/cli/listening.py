@@ -12,7 +12,7 @@ from mica.cli import target, text
 from mica.cli.say import say
 from mica.data import sounds
 from mica.errors import MicaError
-from mica.format.codec import ModelFile
+from mica.file.codec import ModelFile
 from mica.listen import detection, suggest
 from mica.listen.gate import Gate, Share
 from mica.listen.gate import detect as gated

@@ -12,7 +12,7 @@ import numpy as np
 
 from mica.cli import chart, model_options, outputs, text
 from mica.errors import MicaError
-from mica.format.codec import ModelFile
+from mica.file.codec import ModelFile
 from mica.format.names import clean, file_fault
 from mica.format.weights import CODE_BITS, LAYOUT_BY_CODE
 from mica.report.arena_chart import peak_row

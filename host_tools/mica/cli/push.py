@@ -68,8 +68,8 @@ def open_target(args: argparse.Namespace) -> Any:
 
 def run(args: argparse.Namespace) -> int:
     from mica.cli.heads import read as read_head
+    from mica.file.codec import FormatError, decode
     from mica.format import signature
-    from mica.format.codec import FormatError, decode
     from mica.link import push
     from mica.link.answers import WithoutMica, require_mica
 

@@ -7,7 +7,7 @@ import argparse
 from pathlib import Path
 
 from mica.cli import model_options, outputs, target, text
-from mica.format import codec
+from mica.file import codec
 from mica.report.facts import BOARDS
 
 JSON_KEYS = (

@@ -13,8 +13,9 @@ from mica.data import calibration, sounds
 from mica.data import pictures as picture_files
 from mica.data.calibration import decode, fit_any, read_arrays
 from mica.errors import MicaError
-from mica.format import output_groups, scores
-from mica.format.codec import ModelFile
+from mica.file import scores
+from mica.file.codec import ModelFile
+from mica.format import output_groups
 from mica.printable import printable_lines, some
 from mica.run import evaluation, pictures, sound
 from mica.run import given as numbers

@@ -9,7 +9,7 @@ from typing import Any
 
 from mica.cli import target, text
 from mica.demo import house
-from mica.format.tokens import encode
+from mica.file.tokens import encode
 from mica.link.targets import check_target
 from mica.printable import printable
 from mica.run.open import open_runner

@@ -14,11 +14,11 @@ from mica.cli.text import Progress
 from mica.custom import NO_CUSTOM, CustomOps
 from mica.data import tables
 from mica.errors import MicaError
-from mica.format import codec, parts
+from mica.file import codec, parts
 from mica.format.schema import MAGIC
 
 if TYPE_CHECKING:
-    from mica.format.codec import ModelFile
+    from mica.file.codec import ModelFile
     from mica.run.runner import Runner
 
 
@@ -158,7 +158,7 @@ def open_model(
 
     check: raises MicaError where what the model is to be given does not fit it. A board may have to be built first, for minutes.
     """
-    from mica.format.codec import FormatError
+    from mica.file.codec import FormatError
     from mica.run.open import open_runner  # here, so that pack and info need not wait for what talks to boards
 
     if open_beside := _beside(target):

@@ -10,7 +10,7 @@ from mica.cli import target, text
 from mica.cli.run import pick
 from mica.data.calibration import read_arrays
 from mica.errors import MicaError
-from mica.format.codec import ModelFile
+from mica.file.codec import ModelFile
 from mica.printable import printable
 from mica.run import evaluation
 from mica.run.golden import random_input

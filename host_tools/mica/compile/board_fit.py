@@ -10,7 +10,7 @@ from mica.compile.state import Compiled, InStrips, State
 from mica.cost.prediction import predict, room, unhindered
 from mica.cost.table import Table
 from mica.errors import MicaError, Unsupported
-from mica.format.codec import encode
+from mica.file.codec import encode
 from mica.format.schema import SCRATCH_LIMIT
 from mica.packing.model import pack
 from mica.plan.budget import within_budget

@@ -10,8 +10,9 @@ from mica import __version__
 from mica.compile.state import State
 from mica.data.calibration import holds_pictures
 from mica.errors import MicaError
-from mica.format import output_groups, pictures, scores, signature
-from mica.format.codec import ModelFile, encode
+from mica.file import pictures, scores
+from mica.file.codec import ModelFile, encode
+from mica.format import output_groups, signature
 from mica.format.names import clean, clean_lines
 from mica.importer import wake_word
 from mica.importer.onnx_file import file_sha256

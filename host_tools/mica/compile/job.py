@@ -16,8 +16,8 @@ import numpy as np
 from mica.custom import NO_CUSTOM, CustomOps
 from mica.data.calibration import Pixels
 from mica.errors import MicaError
+from mica.file.tokens import Tokens
 from mica.format.schema import SCRATCH_ANY, SCRATCH_LIMIT
-from mica.format.tokens import Tokens
 from mica.ir.axes import Front
 from mica.ir.graph import StatePair
 from mica.passes.streaming import Window

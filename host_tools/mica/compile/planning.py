@@ -8,7 +8,7 @@ from mica.compile.state import Compiled, State
 from mica.cost import waits
 from mica.cost.table import Table
 from mica.errors import MicaError
-from mica.format.codec import encode
+from mica.file.codec import encode
 from mica.packing import model as packing
 from mica.packing.state import hold, with_state
 from mica.packing.tokens import with_tokens

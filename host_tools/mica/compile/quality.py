@@ -14,7 +14,7 @@ import numpy as np
 from mica import engine
 from mica.compile.quantising import trial
 from mica.compile.state import Compiled
-from mica.format.codec import ModelFile
+from mica.file.codec import ModelFile
 from mica.format.names import clean
 from mica.format.values import QUANTISED, dequantise_output, quantise_input
 from mica.reference import float_ops

@@ -6,7 +6,7 @@ import numpy as np
 
 from mica.compile.state import State
 from mica.data.calibration import default_samples, doubts, samples_for
-from mica.format.codec import ModelFile, encode
+from mica.file.codec import ModelFile, encode
 from mica.ir.front_end import FrontEnd
 from mica.ir.graph import Graph, StatePair
 from mica.packing.model import pack

@@ -11,7 +11,7 @@ from mica.compile.state import State
 from mica.data import sounds, tables
 from mica.data.calibration import learnt_missing, load_calibration
 from mica.errors import MicaError
-from mica.format import tokens
+from mica.file import tokens
 from mica.format.names import clean
 from mica.importer import import_model
 from mica.importer.join import join

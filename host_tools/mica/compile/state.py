@@ -8,7 +8,7 @@ import numpy as np
 
 from mica.compile.job import Job, PlacedFrontEnd, Watch
 from mica.custom import CustomOps
-from mica.format.codec import ModelFile
+from mica.file.codec import ModelFile
 from mica.ir import check
 from mica.ir.graph import Graph, StatePair
 from mica.plan.plan import Plan

@@ -6,7 +6,7 @@ own, a broadcast pays for each run of equal steps. Only shapes and the file's ow
 needs no kernel and no board. A step whose weights are codes of four bits is of a kind of its own, with the same counts.
 """
 
-from mica.format.codec import ModelFile, StepRecord
+from mica.file.codec import ModelFile, StepRecord
 from mica.kernels import KERNEL_BY_NAME
 from mica.kernels.base import Counts, Step, Tensor, Tensors
 

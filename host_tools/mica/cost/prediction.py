@@ -12,8 +12,8 @@ from typing import Any
 from mica.boards import BoardSpec
 from mica.cost import waits
 from mica.cost.table import StepCost, Table
-from mica.format.codec import ModelFile, StepRecord
-from mica.format.order import CALL_COST, call_dims, is_image
+from mica.file.codec import ModelFile, StepRecord
+from mica.file.order import CALL_COST, call_dims, is_image
 from mica.images import romfs
 
 

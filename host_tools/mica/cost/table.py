@@ -16,7 +16,7 @@ from mica.boards import BoardSpec
 from mica.boards.isa import isas
 from mica.cost import features, waits
 from mica.errors import MicaError
-from mica.format.codec import ModelFile, StepRecord, TensorRecord
+from mica.file.codec import ModelFile, StepRecord, TensorRecord
 
 PATH = Path(__file__).with_name("table.json")
 

@@ -8,7 +8,7 @@ cycles; a miss is a word of 32 bits on an RP2040 and a line of 8 bytes on an RP2
 from collections.abc import Callable, Collection
 
 from mica.boards import parse_size
-from mica.format.codec import ModelFile, StepRecord
+from mica.file.codec import ModelFile, StepRecord
 from mica.format.weights import LAYOUT_BY_CODE, OFFSET_ROWS
 from mica.kernels.base import Counts
 

@@ -20,7 +20,7 @@ import numpy as np
 
 from mica.data import array_files, pictures, sounds, tables
 from mica.errors import MicaError
-from mica.format.pictures import CHANNELS, layout
+from mica.file.pictures import CHANNELS, layout
 from mica.ir.exact_inputs import takes_missing
 from mica.ir.graph import Graph, Value
 from mica.ir.ops import FRONT_ENDS

@@ -8,7 +8,7 @@ import numpy as np
 
 from mica import engine
 from mica.errors import MicaError
-from mica.format.pictures import FRACTION, Desired
+from mica.file.pictures import FRACTION, Desired
 from mica.notes import note
 
 ENDINGS = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".tif", ".tiff")

@@ -14,10 +14,10 @@ import numpy as np
 
 from ..custom import NO_CUSTOM, CustomOps
 from ..errors import MicaError
-from ..format.codec import DTYPE_NUMPY, FormatError, unpack_record
-from ..format.pictures import Frame
+from ..file.codec import DTYPE_NUMPY, FormatError, unpack_record
+from ..file.pictures import Frame
+from ..file.tokens import Unspelled
 from ..format.schema import DTYPES, HEADER, record_bytes
-from ..format.tokens import Unspelled
 from ..kernels import CUSTOM
 from ..reference import pictures
 from ..reference.executor import ReferenceModel
@@ -160,7 +160,7 @@ class NativeModel:
         return found.reshape(dims).copy()
 
     def encode(self, text: bytes) -> list[int]:
-        """The tokens of a text that has its space in front: format.tokens.encode in C. Raises Unspelled."""
+        """The tokens of a text that has its space in front: file.tokens.encode in C. Raises Unspelled."""
         found, failed = self._model.encode(text)
         if found is None:
             raise Unspelled(text, failed or 0)

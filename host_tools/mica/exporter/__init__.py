@@ -17,7 +17,7 @@ from mica.exporter import exact as exact_forms
 from mica.exporter.builder import Builder
 from mica.exporter.step import OPSET, Form, NoForm, Step
 from mica.exporter.values import Values
-from mica.format.codec import ModelFile
+from mica.file.codec import ModelFile
 from mica.ir import exact_round
 from mica.kernels import KERNEL_BY_NAME
 

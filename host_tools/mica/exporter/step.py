@@ -9,7 +9,7 @@ from onnx import TensorProto
 
 from mica.exporter.builder import Builder
 from mica.exporter.values import Values
-from mica.format.codec import ModelFile, StepRecord
+from mica.file.codec import ModelFile, StepRecord
 from mica.ir import exact_round
 
 OPSET = 20

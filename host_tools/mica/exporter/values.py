@@ -11,7 +11,7 @@ from onnx import TensorProto, helper
 
 from mica.exporter import byte_pairs
 from mica.exporter.builder import Builder
-from mica.format.codec import ModelFile, TensorRecord
+from mica.file.codec import ModelFile, TensorRecord
 from mica.format.schema import DTYPE_BYTES
 
 _TYPE = {"int8": TensorProto.INT8, "int16": TensorProto.INT16, "int32": TensorProto.INT32, "float32": TensorProto.FLOAT}

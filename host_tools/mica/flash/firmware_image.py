@@ -152,7 +152,7 @@ def with_models(image: Image, models: Mapping[str, bytes]) -> Image:
 
 def read_models(models: Sequence[Path]) -> dict[str, bytes]:
     """Content of .mica files, by the names that they have in /rom."""
-    from mica.format.codec import FormatError, decode
+    from mica.file.codec import FormatError, decode
 
     found: dict[str, bytes] = {}
     for path in models:

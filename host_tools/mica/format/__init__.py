@@ -1,1 +1,1 @@
-"""The .mica file: `schema` defines its bytes, `codec` reads and writes them, `check` says what a step may be."""
+"""The bytes of a .mica file: `schema` defines them; names, words, values and layouts of weights are checked here."""

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from mica.errors import MicaError
 from mica.format import schema
-from mica.format.codec import field_offset
+from mica.format.records import field_offset
 
 MAGIC = b"MICAHMAC"
 LEAST = 16  # bytes of a key

@@ -1,4 +1,4 @@
-"""Vocabularies as others write them, read into format.tokens.Tokens.
+"""Vocabularies as others write them, read into file.tokens.Tokens.
 
 * a JSON list of strings: entry i is the piece of token i; text is taken apart by the longest piece, or, with `merges`, as BPE
   does it, pieces in the order of the list
@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from mica.errors import MicaError
+from mica.file.tokens import NEVER, Tokens, listed
 from mica.format import schema
-from mica.format.tokens import NEVER, Tokens, listed
 from mica.importer import word_lists
 from mica.notes import note
 

@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from mica.errors import MicaError, Unsupported
-from mica.format import codec
+from mica.file import codec
 from mica.format.names import file_fault, printable
 from mica.images import romfs
 from mica.images.romfs import BLOCK

@@ -13,8 +13,9 @@ import numpy as np
 
 from mica.data import sounds
 from mica.errors import MicaError
-from mica.format import output_groups, scores
-from mica.format.codec import ModelFile
+from mica.file import scores
+from mica.file.codec import ModelFile
+from mica.format import output_groups
 from mica.format.schema import LISTEN_MEAN, LISTEN_THRESHOLD
 from mica.run import sound
 from mica.run.runner import Runner

@@ -7,8 +7,8 @@ import numpy as np
 
 from mica.data import sounds
 from mica.errors import MicaError
-from mica.format import scores
-from mica.format.codec import ModelFile
+from mica.file import scores
+from mica.file.codec import ModelFile
 from mica.listen.detection import Detector, Event, Settings, outputs, samples_needed, usual_step
 from mica.run import sound
 from mica.run.runner import Runner

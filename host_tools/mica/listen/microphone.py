@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from mica.errors import MicaError
-from mica.format import codec
-from mica.format.codec import ModelFile
+from mica.file import codec
+from mica.file.codec import ModelFile
 from mica.link.board import BoardError, Link, Say
 from mica.link.diagnosis import check_board
 from mica.link.targets import open_board

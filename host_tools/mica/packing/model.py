@@ -4,10 +4,11 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from mica.format import codec, output_groups
-from mica.format.codec import ModelFile, StepRecord, TensorRecord
+from mica.file import codec
+from mica.file.codec import ModelFile, StepRecord, TensorRecord
+from mica.file.order import call_dims
+from mica.format import output_groups
 from mica.format.names import clean
-from mica.format.order import call_dims
 from mica.format.schema import FEATURES, SCRATCH_LIMIT
 from mica.ir.graph import Graph, Node
 from mica.ir.weight_layout import layout_of

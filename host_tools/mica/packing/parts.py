@@ -1,9 +1,9 @@
-"""Pieces of a graph as files, each a model that says which part of which it is (format/parts.py)."""
+"""Pieces of a graph as files, each a model that says which part of which it is (file/parts.py)."""
 
 from collections.abc import Sequence
 
-from mica.format.codec import ModelFile
-from mica.format.parts import KEY, WHOLE, Part
+from mica.file.codec import ModelFile
+from mica.file.parts import KEY, WHOLE, Part
 from mica.format.schema import SCRATCH_LIMIT
 from mica.packing.model import pack
 from mica.packing.unpack import Unpacked

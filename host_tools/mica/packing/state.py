@@ -19,8 +19,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from mica.errors import MicaError
-from mica.format import order, schema
-from mica.format.codec import ModelFile, StepRecord, TensorRecord
+from mica.file import order
+from mica.file.codec import ModelFile, StepRecord, TensorRecord
+from mica.format import schema
 from mica.format.values import HIGH, HIGH16, LOW, LOW16, saturate
 from mica.ir.graph import Graph, StatePair
 

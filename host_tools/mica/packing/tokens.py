@@ -6,9 +6,10 @@ from dataclasses import replace
 from typing import Any
 
 from mica.errors import MicaError
-from mica.format import output_groups, schema, scores
-from mica.format.codec import ModelFile
-from mica.format.tokens import NEVER, Tokens
+from mica.file import scores
+from mica.file.codec import ModelFile
+from mica.file.tokens import NEVER, Tokens
+from mica.format import output_groups, schema
 
 _POSITION = ("pos",)  # parts of names
 _LENGTH = ("len", "seq", "seen")

@@ -11,7 +11,7 @@ Strips are gone: they are an order in which steps run, and a plan's to find.
 from dataclasses import dataclass
 
 from mica.errors import MicaError
-from mica.format.codec import ModelFile, TensorRecord
+from mica.file.codec import ModelFile, TensorRecord
 from mica.format.weights import LAYOUT_BY_CODE
 from mica.ir.graph import Graph, Node, Quant, Value
 from mica.kernels import KERNEL_BY_NAME

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from mica.format.order import is_image
+from mica.file.order import is_image
 from mica.ir.graph import Graph
 
 

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from mica.format.order import Strip
+from mica.file.order import Strip
 from mica.ir.graph import Graph, Node
 from mica.plan.alias import alias
 from mica.plan.arena import lower_bound, place

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from mica.format.order import Strip
+from mica.file.order import Strip
 from mica.format.schema import FEED
 from mica.ir.graph import Graph, Node
 

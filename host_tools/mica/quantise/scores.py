@@ -1,10 +1,10 @@
-"""Finds the output that holds scores of the classes, where a model has several outputs (format/scores.py)."""
+"""Finds the output that holds scores of the classes, where a model has several outputs (file/scores.py)."""
 
 from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 
-from mica.format import scores
+from mica.file import scores
 from mica.ir.graph import Graph
 from mica.quantise.parts import Split
 from mica.reference import float_ops

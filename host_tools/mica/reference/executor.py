@@ -11,8 +11,8 @@ import numpy as np
 
 from ..custom import NO_CUSTOM, CustomOps
 from ..errors import MicaError
-from ..format import codec
-from ..format.codec import DTYPE_NUMPY, ModelFile, TensorRecord
+from ..file import codec
+from ..file.codec import DTYPE_NUMPY, ModelFile, TensorRecord
 from ..kernels import CUSTOM, KERNEL_BY_NAME
 from ..kernels.integers import Output
 

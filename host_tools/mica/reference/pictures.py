@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from mica.format.pictures import Frame
+from mica.file.pictures import Frame
 from mica.format.schema import PICTURE_FORMATS
 
 Array = np.ndarray

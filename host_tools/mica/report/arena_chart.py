@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from mica.format.codec import ModelFile, TensorRecord
+from mica.file.codec import ModelFile, TensorRecord
 from mica.format.schema import ALIGN
 
 WIDTH = 64  # characters for the arena

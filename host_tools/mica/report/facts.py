@@ -6,7 +6,7 @@ from typing import Any
 from mica.boards import BoardSpec, load_board
 from mica.cost.prediction import Prediction, predict
 from mica.cost.table import Table
-from mica.format.codec import ModelFile, TensorRecord
+from mica.file.codec import ModelFile, TensorRecord
 from mica.report import arena_chart, front_end
 
 BOARDS = (

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from mica.format.codec import ModelFile
+from mica.file.codec import ModelFile
 from mica.kernels import speech
 
 _Part = tuple[int, np.ndarray]  # first bin, and gains of the bins from there on

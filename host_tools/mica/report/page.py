@@ -10,7 +10,7 @@ from html import escape
 from importlib.resources import files
 from typing import Any
 
-from mica.format.codec import ModelFile
+from mica.file.codec import ModelFile
 from mica.printable import three_digits
 from mica.report import arena_chart, front_end, graph, svg
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from mica.format import scores
+from mica.file import scores
 from mica.run import evaluation, given, pictures
 from mica.run.confusion import MOST_CLASSES, confusion
 from mica.run.evaluation import Dataset, Score

@@ -10,8 +10,8 @@ import numpy as np
 from mica.boards import emulated_board
 from mica.boards.isa import isas
 from mica.custom import NO_CUSTOM, CustomOps
-from mica.format import codec
-from mica.format.codec import DTYPE_NUMPY
+from mica.file import codec
+from mica.file.codec import DTYPE_NUMPY
 from mica.link import answers, rp2350
 from mica.link.answers import Answer, ask, number, one_of
 from mica.link.board import ANSWER_BYTES, SILENCE, BoardError, Exchange, Say

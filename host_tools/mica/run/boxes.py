@@ -13,8 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from mica.errors import MicaError
+from mica.file.codec import ModelFile
 from mica.format import output_groups
-from mica.format.codec import ModelFile
 
 Array = np.ndarray
 

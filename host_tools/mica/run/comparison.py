@@ -8,7 +8,7 @@ import numpy as np
 
 from mica.data.calibration import fit, load_calibration, read_arrays
 from mica.errors import MicaError
-from mica.format.codec import ModelFile
+from mica.file.codec import ModelFile
 from mica.format.values import QUANTISED, dequantise_output
 from mica.run import evaluation
 from mica.run.evaluation import Dataset

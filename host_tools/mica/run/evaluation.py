@@ -22,9 +22,10 @@ import numpy as np
 from mica.data import sounds, tables
 from mica.data.calibration import decode, fit, read_arrays
 from mica.errors import MicaError
-from mica.format import output_groups, scores
-from mica.format.codec import ModelFile
-from mica.format.tokens import arrays
+from mica.file import scores
+from mica.file.codec import ModelFile
+from mica.file.tokens import arrays
+from mica.format import output_groups
 from mica.kernels import wide
 from mica.printable import some
 from mica.run.given import odd

@@ -12,7 +12,7 @@ import numpy as np
 from mica.data import calibration, sounds
 from mica.data import pictures as picture_files
 from mica.errors import MicaError
-from mica.format.codec import ModelFile, TensorRecord
+from mica.file.codec import ModelFile, TensorRecord
 from mica.format.values import quantise_input
 from mica.run import evaluation, pictures, sound
 

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from mica.errors import MicaError
-from mica.format.codec import ModelFile
+from mica.file.codec import ModelFile
 
 
 def labelled(

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from mica.format.codec import ModelFile
+from mica.file.codec import ModelFile
 from mica.format.values import HIGH, HIGH16, LOW, LOW16
 
 _RANGES = {"int8": (LOW, HIGH), "int16": (LOW16, HIGH16)}

@@ -9,7 +9,7 @@ import numpy as np
 
 from mica import engine
 from mica.custom import NO_CUSTOM, CustomOps
-from mica.format.codec import GoldenVector, ModelFile, TensorRecord
+from mica.file.codec import GoldenVector, ModelFile, TensorRecord
 from mica.format.values import quantise_input
 from mica.kernels import tabular, wide
 

@@ -4,8 +4,8 @@ from pathlib import Path
 
 from mica.data.tables import text_of
 from mica.errors import MicaError
+from mica.file.codec import ModelFile
 from mica.format import output_groups
-from mica.format.codec import ModelFile
 
 MOST_BYTES = 1 << 20
 

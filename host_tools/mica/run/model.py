@@ -10,7 +10,8 @@ import numpy as np
 from mica import engine
 from mica.data.calibration import fit_any
 from mica.errors import MicaError
-from mica.format import codec, output_groups, scores
+from mica.file import codec, scores
+from mica.format import output_groups
 from mica.format.values import QUANTISED, dequantise_output, quantise_input
 from mica.run import evaluation, given
 

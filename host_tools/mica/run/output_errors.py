@@ -12,7 +12,7 @@ from functools import cached_property
 
 import numpy as np
 
-from mica.format.codec import ModelFile, TensorRecord
+from mica.file.codec import ModelFile, TensorRecord
 from mica.format.values import HIGH, HIGH16, QUANTISED
 from mica.run.output_kinds import CLASS, MAP, NUMBERS, SCORES, kind
 

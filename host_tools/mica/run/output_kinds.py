@@ -8,7 +8,7 @@ NUMBERS   anything else: forecasts, sound, pictures, logits without labels; ther
 
 import math
 
-from mica.format.codec import ModelFile, StepRecord, TensorRecord
+from mica.file.codec import ModelFile, StepRecord, TensorRecord
 from mica.format.values import LOW, QUANTISED
 
 CLASS, MAP, SCORES, NUMBERS = "class", "map", "scores", "numbers"

@@ -7,8 +7,8 @@ import numpy as np
 
 from mica.data import pictures
 from mica.errors import MicaError
-from mica.format.codec import ModelFile, TensorRecord
-from mica.format.pictures import Desired, read
+from mica.file.codec import ModelFile, TensorRecord
+from mica.file.pictures import Desired, read
 from mica.run import folders
 from mica.run.evaluation import Dataset
 

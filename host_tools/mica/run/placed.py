@@ -3,7 +3,8 @@
 from dataclasses import dataclass
 
 from mica.errors import MicaError
-from mica.format import codec, schema
+from mica.file import codec
+from mica.format import schema
 from mica.link import answers, on_board
 from mica.link.answers import ask
 from mica.link.board import Link, PutProgress, Say

@@ -10,8 +10,9 @@ from typing import Self
 import numpy as np
 
 from mica.errors import MicaError
-from mica.format import codec, output_groups
-from mica.format.codec import ModelFile
+from mica.file import codec
+from mica.file.codec import ModelFile
+from mica.format import output_groups
 from mica.format.values import quantise_input
 from mica.link.functions import Function
 

@@ -7,7 +7,7 @@ import numpy as np
 
 from mica.data import sounds
 from mica.errors import MicaError
-from mica.format.codec import ModelFile
+from mica.file.codec import ModelFile
 from mica.link.board import Say
 from mica.run import folders
 from mica.run.evaluation import Dataset

@@ -7,9 +7,9 @@ import numpy as np
 
 from mica import engine
 from mica.errors import MicaError
-from mica.format import tokens as vocabulary
-from mica.format.codec import ModelFile
-from mica.format.tokens import Tokens
+from mica.file import tokens as vocabulary
+from mica.file.codec import ModelFile
+from mica.file.tokens import Tokens
 from mica.link import answers
 from mica.reference.sample import HIGHEST, first_state
 from mica.run.board import BoardRunner

@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from mica.errors import MicaError
-from mica.format import codec, pictures, weights
-from mica.format.codec import ModelFile
+from mica.file import codec, pictures
+from mica.file.codec import ModelFile
+from mica.format import weights
 from mica.kernels import CODES4, CUSTOM, FAMILIES, LEARN, LINES, PDM, PICTURE, RAW, STRIPS, TOKENS
 from mica.resources import data_dir
 from mica.toolchain import tree_code

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from mica.format.codec import ModelFile, StepRecord
+from mica.file.codec import ModelFile, StepRecord
 from mica.kernels.base import ACT
 from mica.kernels.tabular import FIELD, FIELD_SHIFT, LEAF_NODE, MORE_ENTRIES, SPARE
 

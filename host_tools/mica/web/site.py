@@ -26,8 +26,8 @@ import mica
 from mica.boards import BoardSpec, all_boards, load_board
 from mica.cost.table import Table
 from mica.errors import MicaError
+from mica.file import codec
 from mica.flash import firmware_image
-from mica.format import codec
 from mica.images import romfs, uf2
 from mica.link import on_board, virtual_pico
 from mica.report.facts import facts

@@ -19,7 +19,7 @@ from mica.cli import target, text
 from mica.cli.say import say
 from mica.data.calibration import decode, fit_any, read_arrays
 from mica.errors import MicaError
-from mica.format import codec
+from mica.file import codec
 from mica.format.names import printable
 from mica.link.targets import open_board
 from mica.run import accuracy, evaluation, given

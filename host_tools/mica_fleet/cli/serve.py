@@ -13,7 +13,7 @@ from pathlib import Path
 from mica.cli import target, text
 from mica.cli.say import say
 from mica.errors import MicaError
-from mica.format import codec
+from mica.file import codec
 from mica_fleet import inference_api
 from mica_fleet.cli.secret import first_line
 from mica_fleet.dispatch import Settings

@@ -7,7 +7,7 @@ from typing import Any
 from mica.cli import heads, outputs, target, text
 from mica.cli.say import say
 from mica.errors import MicaError
-from mica.format import codec
+from mica.file import codec
 from mica_fleet import teach as lessons
 from mica_fleet.push import Fleet
 from mica_fleet.site import read_site

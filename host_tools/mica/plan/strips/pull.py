@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from mica.format.order import BY_WINDOW, can_stream, is_image, moves
+from mica.file.order import BY_WINDOW, can_stream, is_image, moves
 from mica.ir.graph import Graph, Node
 from mica.kernels import KERNEL_BY_NAME
 from mica.plan.alias import ALIASES, Places

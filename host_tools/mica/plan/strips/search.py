@@ -9,8 +9,8 @@ from functools import cache, partial
 import numpy as np
 
 from mica.errors import MicaError
-from mica.format.codec import StepRecord, TensorRecord, step_flags
-from mica.format.order import CALL_COST, Call, Strip, call_dims, is_image
+from mica.file.codec import StepRecord, TensorRecord, step_flags
+from mica.file.order import CALL_COST, Call, Strip, call_dims, is_image
 from mica.format.schema import ALIGN, FEED
 from mica.ir.graph import Graph, Node
 from mica.ir.weight_layout import layout_of

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from mica.format.order import Call
+from mica.file.order import Call
 from mica.plan.arena import conflicts, first_fit
 from mica.plan.lifetimes import Storage, padded
 from mica.plan.strips.pull import Net, Read, pull

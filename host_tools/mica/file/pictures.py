@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mica.errors import MicaError
-from mica.format.codec import ModelFile, TensorRecord
+from mica.file.codec import ModelFile, TensorRecord
 from mica.format.schema import PICTURE_COLOURS, PICTURE_FLAGS, PICTURE_FORMATS, PICTURE_MAX_COVER, PICTURE_MAX_SIDE
 from mica.format.values import clip_s8
 

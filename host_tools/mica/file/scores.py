@@ -9,8 +9,8 @@ import math
 from collections.abc import Sequence
 
 from mica.errors import MicaError
+from mica.file.codec import ModelFile
 from mica.format import output_groups
-from mica.format.codec import ModelFile
 
 KEY = "scores"
 NONE = -1

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from mica.errors import MicaError
-from mica.format.codec import ModelFile, TensorRecord
+from mica.file.codec import ModelFile, TensorRecord
 
 KEY = "part"
 WHOLE = "whole."

@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from mica.errors import MicaError
+from mica.file.order import Strip
+from mica.file.tokens import Tokens
 from mica.format import schema
-from mica.format.order import Strip
-from mica.format.tokens import Tokens
 from mica.format.weights import INT8, LAYOUT_BY_CODE
 from mica.kernels import KERNEL_BY_NAME
 from mica.printable import printable

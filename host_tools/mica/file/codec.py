@@ -10,8 +10,9 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from mica.format import check, names, order, schema, tokens, writer
-from mica.format.model_file import Array, FormatError, GoldenVector, ModelFile, StepRecord, TensorRecord
+from mica.file import check, order, tokens, writer
+from mica.file.model_file import Array, FormatError, GoldenVector, ModelFile, StepRecord, TensorRecord
+from mica.format import names, schema
 from mica.format.records import DTYPE_NUMPY, NUMPY_TYPE, crc_of, field_offset, pack_record, unpack_record, with_crc
 from mica.format.weights import LAYOUT_BY_CODE
 from mica.kernels import IN_PLACE, KERNEL_BY_ID, KERNEL_BY_NAME

@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from mica.format import order, schema, tokens
-from mica.format.model_file import Array, FormatError, ModelFile, StepRecord, TensorRecord
+from mica.file import order, tokens
+from mica.file.model_file import Array, FormatError, ModelFile, StepRecord, TensorRecord
+from mica.format import schema
 from mica.format.records import DTYPE_NUMPY, NUMPY_TYPE, pack_record
 from mica.format.schema import Field
 from mica.format.weights import LAYOUT_BY_CODE, OFFSET_ROWS, PLAIN
