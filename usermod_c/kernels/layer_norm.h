@@ -1,4 +1,4 @@
-// mica: what kernels for layer_norm_s8 share. Formula and error in SPEC.md.
+// mica: the arithmetic of layer_norm_s8. Formula and error in SPEC.md.
 #ifndef MICA_LAYER_NORM_H
 #define MICA_LAYER_NORM_H
 

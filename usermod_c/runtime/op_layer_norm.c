@@ -26,11 +26,8 @@ mica_status_t mica_load_layer_norm(mica_step_record_t *r, mica_step_t *s) {
         && mica_load_checked(r, mica_layer_norm_s8_check(p, &r->what))) {
         p->gamma = mica_load_blob(r, MICA_LAYER_NORM_S8_BLOB_GAMMA, p->channels * 4u, MICA_BLOB_ALIGN);
         p->beta = mica_load_blob(r, MICA_LAYER_NORM_S8_BLOB_BETA, p->channels * 4u, MICA_BLOB_ALIGN);
-        if (mica_load_ok(r) && mica_load_checked(r, mica_layer_norm_s8_check_constants(p, &r->what))) {
-            mica_layer_norm_s8_measure(p);
-        }
     }
-    return r->err->status;
+    return MICA_LOAD_END(r, mica_layer_norm_s8_check_constants(p, &r->what));
 }
 
 #endif

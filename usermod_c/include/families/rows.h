@@ -83,19 +83,16 @@ typedef struct {
     uint64_t epsilon;  // below 2^62
     uint32_t rows;
     uint16_t n, inner, channels;
-    uint16_t gamma_most, beta_most;  // all |gamma| and |beta| are below 2^16 of these, of beta 0 where all are; gamma_most 0: not known
     uint8_t mode;      // MICA_NORM_*
     uint8_t shift;
     int8_t x_zero, y_zero;
     int8_t act_min, act_max;
 } mica_layer_norm_s8_t;
 
-void mica_layer_norm_s8_measure(mica_layer_norm_s8_t *p);  // of checked constants: sets gamma_most and beta_most
-
 // ---- norm_s8: the same of modes DEVIATION and SQUARES in 32 bits, y = clamp(((t * gamma[i] + offset[i]) >> 20) - 128), row by row;
 //   t = x normalised, an int16: SPEC.md, kernel 57
 //   x, y int8 [rows, n]; terms int32 [n] gamma, or with `each` [n, 2] gamma and offset; gamma is an int16, |offset| < 2^30; rows: rows
-//   y may be x. isa/armv6m/norm32.S reads this structure.
+//   y may be x. isa/armv6m/norm.S reads this structure.
 typedef struct {
     uint8_t mode;  // MICA_NORM_*
     uint8_t each;

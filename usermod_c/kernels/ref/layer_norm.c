@@ -39,21 +39,6 @@ mica_status_t mica_layer_norm_s8_check_constants(const mica_layer_norm_s8_t *p, 
     return MICA_OK;
 }
 
-static uint32_t magnitude(int32_t v) {
-    return v < 0 ? 0u - (uint32_t)v : (uint32_t)v;
-}
-
-void mica_layer_norm_s8_measure(mica_layer_norm_s8_t *p) {
-    uint32_t gamma = 0, beta = 0;
-    for (uint32_t c = 0; c < p->channels; ++c) {
-        const uint32_t g = magnitude(p->gamma[c]), b = magnitude(p->beta[c]);
-        gamma = g > gamma ? g : gamma;
-        beta = b > beta ? b : beta;
-    }
-    p->gamma_most = (uint16_t)((gamma >> 16) + 1);
-    p->beta_most = (uint16_t)(beta == 0 ? 0 : (beta >> 16) + 1);
-}
-
 uint32_t mica_layer_norm_s8_rows(const mica_layer_norm_s8_t *p) {
     return p->rows;
 }

@@ -298,28 +298,7 @@ void mica_armv6m_values_8(int32_t *sums, const int32_t *w, const int32_t *w_end,
 void mica_armv6m_values_4(int32_t *sums, const int32_t *w, const int32_t *w_end, const int8_t *v, int32_t rest);
 void mica_attend_s8_armv6m(const mica_attend_s8_t *p, MICA_KERNEL_ARGS);
 
-// Sum of (x - zero)^2; of x^2, and of x into *sum. A multiple of 8 elements, x aligned to 4.
-uint32_t mica_armv6m_norm_squares(const int8_t *x, const int8_t *x_end, int32_t zero);
-uint32_t mica_armv6m_norm_sums(const int8_t *x, const int8_t *x_end, int32_t *sum);
-
-// What mica_armv6m_norm_* work on, in the order in which norm.S reads it: -index elements, an even number, 128 at most; layer_norm.c
-// says what they compute. The lower byte of the index of each element that was not decided goes to `left`; its y is not written.
-typedef struct {
-    uint32_t centre, offset, limit;
-    int8_t *left;
-    int8_t *y_end;
-    uint32_t beta_shift, factor;
-    int32_t index;  // of the first element, from the end
-    const int32_t *gamma, *beta;
-    const int8_t *x_end;
-} mica_norm_part_t;
-
-// Each returns the end of what was left. By the places behind the point, and whether there is a beta.
-typedef int8_t *mica_armv6m_norm_t(const mica_norm_part_t *args);
-mica_armv6m_norm_t mica_armv6m_norm_21, mica_armv6m_norm_19, mica_armv6m_norm_21_beta, mica_armv6m_norm_19_beta;
-void mica_layer_norm_s8_armv6m(const mica_layer_norm_s8_t *p, MICA_KERNEL_ARGS);
-
-// Where norm32.S looks.
+// Where norm.S looks.
 #define MICA_NORM_AT(field, offset) typedef char mica_norm_has_##field[offsetof(mica_norm_s8_t, field) == (offset) ? 1 : -1]
 MICA_NORM_AT(each, 1);
 MICA_NORM_AT(fraction, 2);

@@ -35,8 +35,6 @@
 #undef MICA_LOG_MEL_S8
 #define MICA_LOG_MEL_S8 mica_log_mel_s8_armv6m
 #ifndef MICA_WITHOUT_NORM_LOOPS
-#undef MICA_LAYER_NORM_S8
-#define MICA_LAYER_NORM_S8 mica_layer_norm_s8_armv6m
 #undef MICA_NORM_S8
 #define MICA_NORM_S8 mica_norm_s8_armv6m
 #endif
