@@ -9,6 +9,8 @@ x is an input of the model, [F] or [1, F]. So a feature of 0.001 beside one of 1
 model has no value for a missing feature.
 """
 
+from collections.abc import Mapping
+
 import numpy as np
 
 from mica.ir.graph import Graph, Node
@@ -72,12 +74,15 @@ def _become(g: Graph, node: Node, x: str, factor: np.ndarray, shift: np.ndarray,
 def others(g: Graph) -> Graph:
     """An input that stays float32 for some of its readers: the others read it through a Features of their own.
 
-    Ranks(x), Add(x, y)    =>   Ranks(x), Add(Features(x), y)
+    Ranks(x), Add(x, y)                =>   Ranks(x), Add(Features(x), y)
+    Mul(Gather(x, a), Gather(x, b))    =>   Mul(Gather(Features(x), a), ..), x a row: `quantise.rows` scales each feature
     """
+    producers = g.producers()
+    multiplied = {factors[0] for n in g.nodes if (factors := of_features(g, n, producers)) is not None}
     for name in g.inputs:
         readers = g.consumers().get(name, [])
         rest = [n for n in readers if CORE_BY_NAME[n.op].reads != "float32"]
-        if len(rest) == len(readers) or (not rest and name not in g.outputs):
+        if (len(rest) == len(readers) and name not in multiplied) or (not rest and name not in g.outputs):
             continue
         v = g.value(name)
         n = v.shape[-1]
@@ -90,3 +95,21 @@ def others(g: Graph) -> Graph:
             node.inputs = [y if i == name else i for i in node.inputs]
         g.nodes.insert(0, Node("Features", y, [name, *constants], [y]))
     return g
+
+
+def of_features(g: Graph, node: Node, producers: Mapping[str, Node]) -> tuple[str, str, np.ndarray] | None:
+    """Return (x, z, which numbers of z are multiplied [factors, numbers]) of a product of features (`passes.products`)."""
+    if node.op not in ("Gather", "Mul"):
+        return None
+    if node.op == "Mul":
+        made = [of_features(g, producers[i], producers) if i in producers else None for i in node.inputs]
+        known = [m for m in made if m is not None]
+        same = len(known) == 2 and known[0][1] == known[1][1] and known[0][2].shape[1] == known[1][2].shape[1]
+        return (*known[0][:2], np.concatenate([m[2] for m in known])) if same else None
+    z, places = node.inputs[0], g.data(node.inputs[1])
+    maker = producers.get(z)
+    joined = maker is not None and maker.op == "Concat" and len(maker.inputs) == 2 and g.is_const(maker.inputs[1])
+    x = maker.inputs[0] if maker is not None and joined else z
+    maker = producers.get(x)
+    row = _is_row(g, x) or (maker is not None and maker.op == "Features" and _is_row(g, maker.inputs[0]))
+    return (x, z, places.reshape(1, -1)) if row and places is not None and len(g.value(x).shape) == 2 else None

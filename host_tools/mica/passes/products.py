@@ -1,9 +1,10 @@
 """Products of features, as PolynomialFeatures writes them, one after the other; and others, element by element.
 
-Concat(ReduceProd(Gather(x, [i, j])), ReduceProd(Gather(x, [k])), 1)   =>   Mul(Gather(z, [i, k, n]), Gather(z, [j, n, n + 1]))
-ReduceProd(x), two elements along an axis                             =>   Mul(Gather(x, [0]), Gather(x, [1]))
+y = Concat(1, ReduceProd(Gather(x, [k])), ReduceProd(Gather(x, [i, j])), ReduceProd(Gather(x, [i, j, k])))
+    =>   Concat(1, Gather(x, [k]), Mul(Mul(Gather(z, [i, i]), Gather(z, [j, j])), Gather(z, [n, k])))
+ReduceProd(x), two elements along an axis    =>   Mul(Gather(x, [0]), Gather(x, [1]))
 
-z is Concat(x, 1, 1), x one row of n features. Constants beside the products are columns of z, behind a first 1.
+x is one row of n features, z Concat(x, 1).
 """
 
 from collections.abc import Sequence
@@ -35,14 +36,12 @@ def _emit(g: Graph, node: Node, op: str, inputs: list[str], shape: Sequence[int]
     return y
 
 
-def _finish(g: Graph, node: Node, factors: list[str]) -> None:
-    """The node's value is the product of these, neighbours first."""
-    shape = g.value(factors[0]).shape
+def _product(g: Graph, node: Node, factors: list[str]) -> str:
+    """Return the product of these, neighbours first."""
     while len(factors) > 1:
         pairs = [factors[k : k + 2] for k in range(0, len(factors), 2)]
-        factors = [_emit(g, node, "Mul", p, shape) if len(p) > 1 else p[0] for p in pairs]
-    final = g.new_const(f"{node.outputs[0]}.shape", np.array(g.value(node.outputs[0]).shape, np.int64))
-    node.op, node.inputs, node.attrs = "Reshape", [factors[0], final], {}
+        factors = [_emit(g, node, "Mul", p, g.value(p[0]).shape) if len(p) > 1 else p[0] for p in pairs]
+    return factors[0]
 
 
 def _in_turn(g: Graph, node: Node) -> None:
@@ -61,7 +60,8 @@ def _in_turn(g: Graph, node: Node) -> None:
         if len(places) * len(factors) > MOST:
             return
         factors = [_emit(g, node, "Gather", [f, p], shape, axis=axis) for f in factors for p in places]
-    _finish(g, node, factors)
+    final = g.new_const(f"{node.outputs[0]}.shape", np.array(g.value(node.outputs[0]).shape, np.int64))
+    node.op, node.inputs, node.attrs = "Reshape", [_product(g, node, factors), final], {}
 
 
 def _factors(g: Graph, name: str, producers: dict[str, Node]) -> tuple[str, np.ndarray] | None:
@@ -71,31 +71,44 @@ def _factors(g: Graph, name: str, producers: dict[str, Node]) -> tuple[str, np.n
     node = producers.get(name)
     if node is None or node.op != "ReduceProd" or g.value(name).size != 1:
         return None
-    maker = producers.get(node.inputs[0])
-    at = g.data(maker.inputs[1]) if maker is not None and maker.op == "Gather" else None
-    if maker is None or at is None or not 0 < at.size <= MOST:
-        return None
-    x = g.value(maker.inputs[0])
-    row = x.size == x.shape[-1] and maker.attrs.get("axis", 0) in (-1, len(x.shape) - 1)
-    return (x.name, at.reshape(-1) % x.size) if row and (at < x.size).all() and (at >= -x.size).all() else None
+    name, places = node.inputs[0], None
+    while (maker := producers.get(name)) is not None and maker.op == "Gather":
+        x, at = g.value(maker.inputs[0]), g.data(maker.inputs[1])
+        row = x.size == x.shape[-1] and maker.attrs.get("axis", 0) in (-1, len(x.shape) - 1)
+        if (
+            at is None
+            or not row
+            or not 0 < at.size <= max(MOST, x.size)
+            or (at >= x.size).any()
+            or (at < -x.size).any()
+        ):
+            break
+        at = at.reshape(-1) % x.size
+        name, places = x.name, at if places is None else at[places]
+    return (name, places) if places is not None and len(places) <= MOST else None
 
 
 def _rewrite(g: Graph, node: Node, parts: Sequence[tuple[str, np.ndarray] | None]) -> None:
     known = [p for p in parts if p is not None]
     rows = {x for x, _ in known if x}
-    if len(known) < len(parts) or len(rows) != 1:
+    kinds = [min(len(p), 2) if r else 0 for r, p in known]
+    if len(known) < len(parts) or len(rows) != 1 or kinds != sorted(kinds):
         return
     (x,) = rows
     *before, n = g.value(x).shape
-    table = np.full((max(len(p) for r, p in known if r), len(known)), n, np.int64)  # the column of ones
-    numbers = [1.0]
-    for k, (r, p) in enumerate(known):
-        if r:
+    axis = len(before)
+    if axis + 1 != len(g.value(node.outputs[0]).shape):
+        return
+    made = [i for i, kind in zip(node.inputs, kinds, strict=True) if kind == 0]
+    for some in ([p for p in known if p[0] and len(p[1]) == 1], [p for p in known if len(p[1]) > 1]):
+        table = np.full((max((len(p) for _, p in some), default=0), len(some)), n, np.int64)  # a column of ones
+        for k, (_, p) in enumerate(some):
             table[: len(p), k] = p
-        else:
-            table[0, k] = n + len(numbers)
-            numbers.append(float(p[0]))
-    ones = g.new_const(f"{x}.ones", np.array(numbers, np.float32).reshape(*[1] * len(before), -1))
-    z = _emit(g, node, "Concat", [x, ones], (*before, n + len(numbers)), axis=len(before)) if table.max() >= n else x
-    places = [g.new_const(f"{x}.places", row) for row in table]
-    _finish(g, node, [_emit(g, node, "Gather", [z, p], (*before, len(known)), axis=len(before)) for p in places])
+        z = x
+        if table.max(initial=0) == n:
+            one = g.new_const(f"{x}.one", np.ones((*before, 1), np.float32))
+            z = _emit(g, node, "Concat", [x, one], (*before, n + 1), axis=axis)
+        places = [g.new_const(f"{x}.places", row) for row in table]
+        factors = [_emit(g, node, "Gather", [z, p], (*before, len(some)), axis=axis) for p in places]
+        made += [_product(g, node, factors)] if factors else []
+    node.inputs = made

@@ -5,6 +5,7 @@ DepthwiseConv2d(Reshape(Concat(..)), w, b)           =>  likewise
 Trees(Concat(Trees(x), Features(x)))                 =>  Trees(Concat(Trees(x), Ranks(x))): no question loses anything
 
 Parts give (part - middle) / half, which spans int8. So the 0 and 1 of a category share no scale with a feature of 300.
+A product of features is that of features within +-1.
 """
 
 from dataclasses import replace
@@ -18,7 +19,9 @@ from mica.ir.graph import Graph, Node, Quant
 from mica.kernels.tabular import MOST_RANKS
 from mica.passes import dead_code
 from mica.passes.builder import Builder
+from mica.passes.features import of_features
 from mica.passes.leaf_trees import bounds, of_steps, with_values
+from mica.passes.lower.movement import concat
 from mica.passes.lower.trees import in_units, ranked
 from mica.quantise.calibrate import Samples
 from mica.quantise.features import product, scaled
@@ -31,17 +34,18 @@ ROOM = 8.0  # samples: n of them leave room for numbers that are ROOM / n furthe
 def spread(g: Graph, samples: Samples) -> Graph:
     """A core graph, changed where a row is joined."""
     changed = False
-    for concat in [n for n in g.nodes if n.op == "Concat"]:
-        y = concat.outputs[0]
-        if len(g.value(y).shape) != 2 or concat.attrs["axis"] != 1 or g.value(y).quant is not None:
+    for joint in [n for n in g.nodes if n.op == "Concat"]:
+        y = joint.outputs[0]
+        if len(g.value(y).shape) != 2 or joint.attrs["axis"] != 1 or g.value(y).quant is not None:
             continue
-        row = _Row(g, concat)
-        readers = _readers(g, y) if any(p.op in ("Features", "Trees") for p in row.makers) else []
+        row = _Row(g, joint)
+        mixed = any(p.op in ("Features", "Trees") for p in row.makers) or any(row.factors)
+        readers = _readers(g, y) if mixed else []
         if readers:
-            x = np.concatenate([next(a for n, a in float_ops.stream(g, s) if n == y) for s in samples])
+            x = row.measured(y, samples)
             for reader in readers:
                 if reader.op != "Trees" or row.rises():
-                    row.give(reader, np.nan_to_num(x.astype(np.float64)))
+                    row.give(reader, x)
                     changed = True
     return dead_code.run(g) if changed else g
 
@@ -85,6 +89,9 @@ class _Row:
         self.spans = [slice(*span) for span in pairwise(ends)]
         made = [self._maker(p) for p in self.parts]
         self.makers, self.places = [m for m, _ in made], [places for _, places in made]
+        self.sizes: dict[str, np.ndarray] = {}
+        found = [of_features(g, m, self.producers) if m.op == "Mul" else None for m in self.makers]
+        self.factors = [f if f is not None and f[0] in self.producers else None for f in found]  # each of a Features
 
     def _flat(self, concat: Node) -> list[str]:
         inner = [(i, self.producers.get(i)) for i in concat.inputs]
@@ -111,24 +118,46 @@ class _Row:
         one = len({m.inputs[0] for m, _ in found}) < 2
         return one and all((np.asarray(self.g.data(m.inputs[1]))[at] > 0).all() for m, at in found)
 
+    def measured(self, y: str, samples: Samples) -> np.ndarray:
+        """Return what the samples have in the row y, [samples, numbers]; take note of the sizes of the features that are multiplied."""
+        multiplied, rows = {f[0] for f in self.factors if f is not None}, []
+        for s in samples:
+            for name, a in float_ops.stream(self.g, s):
+                if name in multiplied:
+                    size = np.abs(np.nan_to_num(a.astype(np.float64))).reshape(-1) * (1 + ROOM / len(samples))
+                    self.sizes[name] = np.maximum(self.sizes.get(name, 0.0), size)
+                if name == y:
+                    rows.append(a)
+                    break
+        for name in multiplied:
+            self.sizes[name][self.sizes[name] == 0] = 1.0
+        return np.nan_to_num(np.concatenate(rows).astype(np.float64))
+
     def give(self, reader: Node, x: np.ndarray) -> None:
         """Give a reader a row of its own. x [samples, numbers]: what the samples have in the row."""
         g, b, n = self.g, Builder(self.g, [], reader.name), x.shape[1]
+        unit = np.ones(n)
+        for factors, at in zip(self.factors, self.spans, strict=True):
+            if factors is not None:
+                sizes = self.sizes[factors[0]]
+                unit[at] = np.append(sizes, np.ones(g.value(factors[1]).size - len(sizes)))[factors[2]].prod(axis=0)
         low, high, kept, spare = x.min(axis=0), x.max(axis=0), np.zeros(n, bool), np.full(n, 1 + ROOM / len(x))
         for maker, at in zip(self.makers, self.spans, strict=True):
             kept[at] = maker.op not in ("Features", "Trees") and not product(g, maker)
             if maker.op == "Trees":
                 low[at], high[at], spare[at] = *bounds(maker.attrs["forest"]), 1.0
-        step = float(np.float32(np.abs(x[:, kept]).max(initial=0.0) / MOST)) or 1.0
-        half = np.where(kept | (high <= low), 1.0, (high - low) * spare / (2 * MOST * step))
+        step = float(np.float32(np.abs(x / unit)[:, kept].max(initial=0.0) / MOST)) or 1.0
+        half = np.where(kept | (high <= low), unit, (high - low) * spare / (2 * MOST * step))
         middle = np.where(kept, 0.0, (low + high) / 2)
         if reader.op == "Trees":
             names = self._asked(b, reader, middle, half, step)
         else:
             names = [self._scaled(b, k, middle, half) for k in range(len(self.parts))]
             scaled(g, [reader], middle, half)
-        y = b.emit("Concat", names, (1, sum(g.value(i).size for i in names)), {"axis": 1})
-        g.value(y).quant = Quant(step, 0)
+        made = len(b.nodes)
+        y = concat(b, names, 1)
+        for node in b.nodes[made:]:
+            g.value(node.outputs[0]).quant = Quant(step, 0)
         flat = reader.op != "DepthwiseConv2d"
         reader.inputs[0] = y if flat else b.reshape(y, g.value(reader.inputs[0]).shape)
         for node in b.nodes:
@@ -177,6 +206,8 @@ class _Row:
         """A part as (part - middle) / half; itself if that cannot be."""
         g, maker, at, places = self.g, self.makers[k], self.spans[k], self.places[k]
         middle, half, shape = middle[at], half[at], (1, len(half[at]))
+        if (factors := self.factors[k]) is not None:
+            return self._multiplied(b, maker, factors[0], {})
         if maker.op == "Trees":
             f: Forest = maker.attrs["forest"]
             forest = replace(f, value=f.value / half[f.target], bias=(f.bias - middle) / half)
@@ -195,6 +226,18 @@ class _Row:
         if maker.op != "Features" or np.array_equal(places, np.arange(len(data[0]))):
             return y
         return b.emit("Gather", [y, g.new_const(f"{b.origin}.places", places)], shape, {"axis": 1})
+
+    def _multiplied(self, b: Builder, node: Node, x: str, done: dict[str, str]) -> str:
+        """A product of features, each divided by its size. done: what has been made anew."""
+        g, inputs = self.g, list(node.inputs)
+        if node.op == "Features":
+            by = self.sizes[x]
+            inputs[1:] = [g.new_const(f"{b.origin}.{i}", np.asarray(g.data(i), np.float64) / by) for i in inputs[1:]]
+        else:
+            for i in (i for i in inputs if not g.is_const(i)):
+                done[i] = done.get(i) or self._multiplied(b, self.producers[i], x, done)
+            inputs = [done.get(i, i) for i in inputs]
+        return b.emit(node.op, inputs, g.value(node.outputs[0]).shape, node.attrs)
 
 
 def _by_rank(f: Forest, thresholds: list[np.ndarray], step: float) -> Forest | None:
