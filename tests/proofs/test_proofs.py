@@ -1,0 +1,28 @@
+"""Theorems hold, and each finds the fault that is planted for it. `scripts/prove` runs the slow ones whole."""
+
+from __future__ import annotations
+
+import pytest
+from targets import ALL
+
+pytest.importorskip("z3", reason="scripts/setup installs z3-solver")
+
+from theorems import THEOREMS, Theorem
+from words import ROOT, Tree
+
+EACH = pytest.mark.parametrize("theorem", THEOREMS, ids=lambda t: t.name)
+
+
+@EACH
+def test_theorem_holds(theorem: Theorem) -> None:
+    assert theorem.prove(Tree(whole=ALL)) is None
+
+
+@EACH
+def test_planted_fault_is_found(theorem: Theorem) -> None:
+    assert theorem.prove(Tree(theorem.fault, whole=False)) is not None
+
+
+def test_sentences_are_those_of_the_specification() -> None:
+    text = " ".join((ROOT / "host_tools/mica/format/SPEC.md").read_text(encoding="utf-8").split())
+    assert [t.name for t in THEOREMS if t.sentence not in text] == []

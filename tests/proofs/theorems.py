@@ -1,0 +1,75 @@
+"""The list of theorems: what SPEC.md says, how it is proved, and a fault that the proof must find."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import core_requant as cores
+import exhaustion
+import requantisation
+from words import Proof
+
+K = "usermod_c/kernels/"
+I = K + "isa/"  # noqa: E741
+RULE = "that is acc * mult * 2^-(31 + shift) rounded once to the nearest integer, halves up"
+FAST = "|bias| + 128 * sum|w| < 2^29, every weight >= -127, 1 <= shift <= 22"
+Z3, RUN = "Z3", "every input"
+
+
+@dataclass(frozen=True)
+class Theorem:
+    """sentence: of SPEC.md. fault: (path, text, what takes its place) for `prove` to find. seconds: of a core. slow: a
+    part runs in scripts/test, the whole in scripts/prove."""
+
+    name: str
+    sentence: str
+    tool: str
+    assumes: str
+    seconds: float
+    prove: Proof
+    fault: tuple[str, str, str]
+    slow: bool = False
+
+
+MODEL = "the model, which 100,000 inputs compare with the compiled C, is the C"
+MACRO = "the macro's constants are those that its comment names"
+THEOREMS = [
+    Theorem("requant_s8", RULE, Z3, f"1 <= shift; {MODEL}", 0.5, requantisation.s8,
+            (K + "requant.h", "t >> (shift - 1)) + 1) >> 1;\n    } else", "t >> (shift - 1)) + 0) >> 1;\n    } else")),
+    Theorem("requant_s8_up", "the clamp to int8 that follows is on the exact value", Z3, f"shift < 1; {MODEL}", 2,
+            requantisation.s8_up, (K + "requant.h", "1 << (30 + shift))) >> (31", "1 << (29 + shift))) >> (31")),
+    Theorem("requant_fast", RULE, Z3, f"FAST; {MODEL}", 0.5, requantisation.fast,
+            (K + "requant.h", "(2 * acc) * mult >> 32", "acc * mult >> 31 | 1")),
+    Theorem("requant_halves", FAST, Z3, f"ARMv6-M in C; {MODEL}", 0.3, requantisation.halves,
+            (K + "requant.h", ">> 16)) >> 15", ">> 15)) >> 15")),
+    Theorem("requant_avx2", RULE, Z3, f"1 <= shift; {MODEL}", 0.7, requantisation.avx2,
+            (I + "x86/avx2.c", "_mm256_srli_epi64(even, 31)", "_mm256_srli_epi64(even, 30)")),
+    Theorem("requant_vnni", RULE, Z3, f"1 <= shift; {MODEL}", 0.7, requantisation.vnni,
+            (I + "x86/vnni.c", "_mm512_srli_epi64(even, 31)", "_mm512_srli_epi64(even, 30)")),
+    Theorem("requant_armv6m", FAST, Z3, MACRO, 18, cores.armv6m,
+            (I + "armv6m/hot.inc", "    asrs r5, r5, #15", "    asrs r5, r5, #14"), slow=True),
+    Theorem("requant_armv7em", FAST, Z3, MACRO, 2, cores.armv7em,
+            (I + "armv7em/gemm.S", "ssat \\b, #8, \\b", "mov \\b, \\b")),
+    Theorem("requant_rv32", FAST, Z3, MACRO, 13, cores.rv32,
+            (I + "rv32imc/winograd.S", "addi \\acc, \\acc, -128", "addi \\acc, \\acc, -127"), slow=True),
+    Theorem("requant_mve", FAST, Z3, MACRO, 3, cores.mve,
+            (I + "armv81m/dense.S", "vmin.s32 q0, q0, q6", "vmin.s32 q0, q0, q5")),
+    Theorem("pairs_rv32", FAST, Z3, "two elements of one pixel against four channels", 0.1, cores.rv32_pairs,
+            (I + "rv32imc/gemm.S", "srai t0, t0, 16", "srai t0, t0, 15")),
+    Theorem("root", "rounded to the nearest 16-bit integer (at most 65535): relative error below 2^-16", RUN, "", 35,
+            exhaustion.root, (K + "integer_math.h", "v > root &&", "v + 1 > root &&"), slow=True),
+    Theorem("log2", "at most 2^-16 + 2^-27 below the true logarithm", RUN, "long double has 64 bits here", 120,
+            exhaustion.log2, (K + "integer_math.h", "square >> 63", "square >> 62 & 1"), slow=True),
+    Theorem("layer_norm_inverse", "normal is within 2^-15 of its own size", RUN, "that of r and R; no shift", 40,
+            exhaustion.inverse_root, (K + "layer_norm.h", "root / 2) / root", "root / 2) / (root + 2)"), slow=True),
+    Theorem("norm_newton", "below 2^16 and within 2 of 2^8 * sqrt(63 * 2^24 / m)", RUN, "no shift; overflows trap", 0.2,
+            exhaustion.newton, (K + "ref/norm.c", "i < 3; ++i", "i < 2; ++i")),
+    Theorem("attend_inverse", "R is the reciprocal of W to 2^-30", RUN, "two digits; overflows trap", 30,
+            exhaustion.quotient, (I + "c32/attend.h", "left / high,", "left / (high + 1),"), slow=True),
+    Theorem("attend_inverse_bits", "R is the reciprocal of W to 2^-30", RUN, "ARMv6-M's loop, compiled here",
+            240, exhaustion.quotient_bits, (I + "c32/attend.h", "left >> 31 || less < n", "less < n"), slow=True),
+    Theorem("spectrum_bits", "b = the place of v's highest bit", RUN, "without CLZ", 8, exhaustion.bits,
+            (K + "bins.c", "n += 4;", "n += 3;"), slow=True),
+    Theorem("spectrum_tables", "R[h] = the nearest integer to sqrt((32 + h) * 2^41); 0 for 0", RUN, "both tables", 0.1,
+            exhaustion.tables, (K + "bins.c", "8646779", "8646778")),
+]  # fmt: skip
