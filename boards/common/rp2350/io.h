@@ -1,4 +1,4 @@
-// State that pio.c, dma.c and sound.c share. Time is in 1/256 of a cycle: the unit of dividers of PIO.
+// State that pio.c, dma.c, turns.c and sound.c share. Time is in 1/256 of a cycle: the unit of dividers of PIO.
 #ifndef RP2350_IO_H
 #define RP2350_IO_H
 
@@ -70,6 +70,8 @@ uint32_t pio_read(io_t *io, pio_t *p, uint32_t o);
 void pio_write(io_t *io, pio_t *p, uint32_t o, uint32_t value);
 uint32_t pio_raw(const pio_t *p);
 void mica_io_pins(io_t *io);
+int64_t pio_period(const machine_t *m);
+void pio_step(io_t *io, pio_t *p, machine_t *m);
 
 // dma.c
 void mica_io_serve(io_t *io);

@@ -199,12 +199,12 @@ static int (*const EXECUTED[8])(io_t *io, pio_t *p, machine_t *m, uint32_t op) =
     jump, wait_for, shift_in, shift_out, push_or_pull, move, raise_flag, set,
 };
 
-static int64_t period(const machine_t *m) {
+int64_t pio_period(const machine_t *m) {
     uint32_t whole = m->registers[CLKDIV] >> 16;
     return (int64_t)(whole ? whole : 65536) * 256 + bits(m->registers[CLKDIV], 8, 8);
 }
 
-static void step(io_t *io, pio_t *p, machine_t *m) {
+void pio_step(io_t *io, pio_t *p, machine_t *m) {
     uint32_t forced = m->has_exec, op = forced ? m->exec : p->words[CODE + m->pc], control = m->registers[EXECCTRL];
     uint32_t n = bits(m->registers[PINCTRL], 29, 3), field = bits(op, 8, 5), side = field >> (5 - n), optional = control >> 30 & 1;
     m->has_exec = m->jumped = 0;
@@ -216,7 +216,7 @@ static void step(io_t *io, pio_t *p, machine_t *m) {
         m->out_bits = 0;
     }
     mica_io_pins(io);
-    m->due += period(m) * (done ? 1 + bits(field, 0, 5 - n) : 1);
+    m->due += pio_period(m) * (done ? 1 + bits(field, 0, 5 - n) : 1);
     m->stalled = !done;
     m->seen = io->changes;
     if (!done && forced) {
@@ -232,53 +232,6 @@ uint32_t pio_raw(const pio_t *p) {
         raw |= (p->machines[k].rx.n != 0) << k | (p->machines[k].tx.n < p->machines[k].tx.size) << (4 + k);
     }
     return raw;
-}
-
-enum { LOOKS = 64 * 256 }; // at flash, while an interrupt may come of it
-
-// Steps machines until a time; with `ends`, only until an interrupt comes or goes. Returns whether one did.
-int mica_io_step(io_t *io, int64_t until, int ends) {
-    uint32_t lines = io->lines, flash = io->busy & 2;
-    for (;;) {
-        machine_t *next = NULL;
-        pio_t *block = NULL;
-        io->busy = 0;
-        for (int k = 0; k < PIOS * MACHINES; k++) {
-            machine_t *m = &io->pios[k / MACHINES].machines[k % MACHINES];
-            if (!m->enabled || (m->stalled && m->seen == io->changes)) {
-                continue;
-            }
-            if (m->stalled && m->due < io->now) {
-                m->due += (io->now - m->due + period(m) - 1) / period(m) * period(m);
-            }
-            m->stalled = 0;
-            io->busy = 1;
-            if (m->due <= until && (next == NULL || m->due < next->due)) {
-                next = m;
-                block = &io->pios[k / MACHINES];
-            }
-        }
-        if (next == NULL) {
-            int64_t soon = io->now + (ends ? LOOKS : INT64_MAX / 2);
-            io->now = until <= io->now ? io->now : until < soon ? until : soon;
-            io->busy |= flash && mica_io_flash(io) ? 2 : 0;
-            if (io->now >= until || io->lines != lines || !io->busy) {
-                io->now = io->lines != lines || until <= io->now ? io->now : until;
-                break;
-            }
-            continue;
-        }
-        uint32_t changes = io->changes;
-        io->now = next->due;
-        step(io, block, next);
-        if (io->changes != changes) {
-            mica_io_serve(io);
-        }
-        if (io->unknown || (ends && io->lines != lines)) {
-            break;
-        }
-    }
-    return io->lines != lines;
 }
 
 // --- registers
@@ -324,7 +277,7 @@ static void machine_write(io_t *io, pio_t *p, machine_t *m, uint32_t k, uint32_t
     m->registers[k] = value; // of ADDR and INSTR it is not looked at
     if (k == INSTR) {
         give(p, m, EXECUTE, value & 0xffff, 0, 0);
-        step(io, p, m);
+        pio_step(io, p, m);
         m->due = due;
     }
 }
@@ -339,7 +292,7 @@ static void control(io_t *io, pio_t *p, uint32_t value) {
             m->out_bits = 32;
         }
         if ((on && !m->enabled) || value >> (8 + m->k) & 1) {
-            m->due = io->now + period(m);
+            m->due = io->now + pio_period(m);
         }
         m->enabled = on;
         m->stalled = 0;
