@@ -41,6 +41,12 @@
 
 // What most loaders begin with: the step's function, its output and its first input.
 #define MICA_LOAD_BEGIN(r, s, p) ((s)->run = run, (p)->y = (r)->y.data, (void)((p)->x = (r)->x[0].data))
+// The same of two inputs that broadcast; then, for kernels that subtract them, the zero points.
+#define MICA_LOAD_TWO(r, s, p) \
+    ((s)->run = run, (p)->y = (r)->y.data, (p)->a = (r)->x[0].data, (void)((p)->b = (r)->x[1].data))
+#define MICA_LOAD_ZEROS(r, p) \
+    ((p)->a_zero = (int8_t)(r)->x[0].zero_point, (p)->b_zero = (int8_t)(r)->x[1].zero_point, \
+        (void)((p)->y_zero = (int8_t)(r)->y.zero_point))
 // What a loader ends with: a last check, where all went well so far.
 #define MICA_LOAD_END(r, check) ((void)(mica_load_ok(r) && mica_load_checked(r, check)), (r)->err->status)
 

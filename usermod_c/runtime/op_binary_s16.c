@@ -5,11 +5,7 @@ MICA_RUN_ROWS_OF(binary_s16, mica_binary_s16_rows, MICA_BINARY_S16)
 
 mica_status_t mica_load_binary_s16(mica_step_record_t *r, mica_step_t *s) {
     mica_binary_s16_t *p = &s->p.binary_s16;
-    s->run = run;
-    const mica_tensor_t *a = &r->x[0], *b = &r->x[1], *y = &r->y;
-    p->y = y->data;
-    p->a = a->data;
-    p->b = b->data;
+    MICA_LOAD_TWO(r, s, p);
     p->mult_a = mica_load_param(r, MICA_BINARY_S16_PARAM_MULT_A, INT32_MIN, INT32_MAX);
     p->mult_b = mica_load_param(r, MICA_BINARY_S16_PARAM_MULT_B, INT32_MIN, INT32_MAX);
     p->mult_ab = mica_load_param(r, MICA_BINARY_S16_PARAM_MULT_AB, INT32_MIN, INT32_MAX);

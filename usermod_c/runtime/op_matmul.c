@@ -5,14 +5,9 @@ MICA_RUN_ROWS(matmul, MATMUL)
 
 mica_status_t mica_load_matmul(mica_step_record_t *r, mica_step_t *s) {
     mica_matmul_s8_t *p = &s->p.matmul;
-    s->run = run;
-    p->y = r->y.data;
     const mica_tensor_t *a = &r->x[0], *b = &r->x[1], *y = &r->y;
-    p->a = a->data;
-    p->b = b->data;
-    p->a_zero = (int8_t)a->zero_point;
-    p->b_zero = (int8_t)b->zero_point;
-    p->y_zero = (int8_t)y->zero_point;
+    MICA_LOAD_TWO(r, s, p);
+    MICA_LOAD_ZEROS(r, p);
     p->transpose_b = (uint8_t)mica_load_param(r, MICA_MATMUL_S8_PARAM_TRANSPOSE_B, 0, 1);
     mica_load_requant(r, MICA_MATMUL_S8_PARAM_MULT, &p->mult, &p->shift);
     mica_load_act(r, MICA_MATMUL_S8_PARAM_ACT_MIN, &p->act_min, &p->act_max);

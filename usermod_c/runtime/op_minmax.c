@@ -5,11 +5,7 @@ MICA_RUN_ROWS(minmax, MINMAX)
 
 mica_status_t mica_load_minmax(mica_step_record_t *r, mica_step_t *s) {
     mica_minmax_s8_t *p = &s->p.minmax;
-    s->run = run;
-    p->y = r->y.data;
-    const mica_tensor_t *a = &r->x[0], *b = &r->x[1];
-    p->a = a->data;
-    p->b = b->data;
+    MICA_LOAD_TWO(r, s, p);
     p->y_zero = (int8_t)r->y.zero_point;
     p->mult_a = mica_load_param(r, MICA_MINMAX_S8_PARAM_MULT_A, INT32_MIN, INT32_MAX);
     p->offset_a = mica_load_param(r, MICA_MINMAX_S8_PARAM_OFFSET_A, INT32_MIN, INT32_MAX);
