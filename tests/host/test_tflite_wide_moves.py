@@ -217,24 +217,6 @@ def test_prelu(tmp_path: Path) -> None:
     assert np.abs(answers(c, [x])[0] - np.clip(real, -32768, 32767)).max() <= 0.51
 
 
-@pytest.mark.parametrize("half", (True, False))
-def test_resize_between_pixels(half: bool, tmp_path: Path) -> None:
-    """A product for each tap along two axes is rounded. LiteRT is up to 197 steps off the exact one."""
-    options = {"half_pixel_centers": half}
-    content = alone("RESIZE_BILINEAR", [(1, 6, 7, 2)], (1, 11, 9, 2), [ints(11, 9)], "ResizeBilinearOptions", **options)
-    c = compiled(content, tmp_path)
-    (x,) = inputs(read(tmp_path / "net.tflite"))
-    real = x.astype(np.float64)
-    for axis, n in ((1, 11), (2, 9)):
-        old = x.shape[axis]
-        at = (np.arange(n) + 0.5 * half) * old / n - 0.5 * half
-        at = np.clip(at, 0, old - 1)
-        first = np.minimum(at.astype(int), old - 2)
-        share = (at - first).reshape([-1 if k == axis else 1 for k in range(4)])
-        real = np.take(real, first, axis) * (1 - share) + np.take(real, first + 1, axis) * share
-    assert np.abs(answers(c, [x])[0] - real).max() <= 2
-
-
 @pytest.mark.parametrize("name", ("transpose of five", "concat of six", "slice, long", "backwards"))
 def test_as_onnx(name: str, tmp_path: Path) -> None:
     """`info --onnx`: the bytes are int16 again at the end."""

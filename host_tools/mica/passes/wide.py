@@ -23,14 +23,11 @@ from mica.kernels.wide import MOST_TAPS, SOFTMAX_SCALE
 from mica.passes import common_subexpressions, dead_code
 from mica.passes.quantised_values import is_quantise, quantise
 from mica.passes.wide_truths import makes_truth
-from mica.reference.recurrent import Activation
 
 LARGEST_BIAS = 2.0**31 - 1
 # Functions whose results are never negative.
 NOT_NEGATIVE = ("abs", "exp", "sigmoid", "sqrt")
 POSITIVE_OPS = ("Softmax",)
-MOST_TIME = 16  # time steps of an LSTM, each of them ten steps
-MOST_SHARES = 4  # taps of a resize along an axis, each of them three steps
 # Operators whose elements are bytes to them: kernels of int8 move those (quantise/kernels/wide_moves.py).
 MOVES = ("Concat", "Gather", "Pad", "Remap", "Reshape", "StridedCopy", "Transpose")
 
@@ -152,33 +149,9 @@ def _extreme(g: Graph, node: Node) -> bool:
     return max(along(g, node)) <= MOST_TAPS
 
 
-def _few_taps(g: Graph, node: Node) -> bool:
-    """Few taps, and shares that make no sum larger than its parts."""
-    shares = [g.data(node.inputs[k]) for k in (2, 4)]
-    return all(w is not None and w.shape[1] <= MOST_SHARES and bool(w.min() >= 0) for w in shares)
-
-
 def _mean(g: Graph, node: Node) -> bool:
     kernel = node.attrs["kernel"]
     return kernel[0] * kernel[1] <= MOST_TAPS and not (node.attrs["count_include_pad"] and any(node.attrs["pads"]))
-
-
-def _lstm(g: Graph, node: Node) -> bool:
-    """As converters write it, of few time steps."""
-    a, (x, *states), ends = node.attrs, [g.value(i) for i in node.inputs[:-5]], node.outputs[1:]
-    plain = a["cell"] == "lstm" and not a["coupled"] and not a["reverse"] and a["gate"] == Activation("sigmoid")
-    if not plain or not a["candidate"] == a["output"] == Activation("tanh") or x.shape[0] > MOST_TIME:
-        return False
-    if len(states) != 2 or any(s.data is not None for s in states):
-        return False
-    w, r, bias, more, peepholes = (np.asarray(g.data(i), np.float64) for i in node.inputs[-5:])
-    cells = {g.value(end).quant for end in ends}
-    if len(cells) != 1 or not is_wide(g, ends[0]) or np.any(peepholes) or max(len(w), x.shape[1]) > MAX_DIM:
-        return False
-    of_x, of_hidden = a.get("weight_steps", (None, None))
-    return _sums_fit(x.quant, w, bias + more, of_x) and _sums_fit(
-        g.value(node.outputs[0]).quant, r, 0 * bias, of_hidden
-    )
 
 
 CHECKS = {
@@ -190,9 +163,7 @@ CHECKS = {
     "ConvTranspose2d": _turned,
     "Extreme": _extreme,
     "MinMax": lambda g, node: max(rows_of(g.value(node.outputs[0]).shape)) <= MAX_DIM,
-    "Recurrent": _lstm,
     "Reduce": lambda g, node: node.attrs["mode"] == "sum" and _extreme(g, node),
-    "ResizeLinear": _few_taps,
     "Softmax": lambda g, node: g.value(node.outputs[0]).quant == Quant(SOFTMAX_SCALE, 0, 16),
     "Unary": lambda g, node: not is_wide(g, node.outputs[0]) or node.attrs["function"] not in TRUTH_FUNCTIONS,
     "Where": lambda g, node: not g.is_const(node.inputs[0]) and not is_wide(g, node.inputs[0]),

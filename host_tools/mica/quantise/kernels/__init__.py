@@ -18,7 +18,6 @@ from mica.quantise.kernels import (
     wide,
     wide_composed,
     wide_moves,
-    wide_recurrent,
     wide_select,
 )
 from mica.quantise.kernels.common import StepQuantiser
@@ -29,5 +28,5 @@ FAMILIES = (
 )
 STEPS: dict[str, StepQuantiser] = {op: step for family in FAMILIES for op, step in family.STEPS.items()}
 # Of operators that read or make int16: those that `passes/wide.py` leaves in 16 bits.
-WIDE = (wide, wide_composed, wide_moves, wide_recurrent, wide_select)
+WIDE = (wide, wide_composed, wide_moves, wide_select)
 WIDE_STEPS: dict[str, StepQuantiser] = {op: step for family in WIDE for op, step in family.STEPS.items()}

@@ -6,7 +6,6 @@ y = MinMax(a, b)           =>   the largest in a window of two: pool_s16(Concat(
 y = Extreme(x, axes)       =>   likewise, a window as long as the axes.
 y = Reduce(x, axes), sums  =>   pool_s16(x), a mean whose multiplier is that of a sum.
 y = ConvTranspose2d(x, w)  =>   conv2d_s16(x with zeros between its pixels, w turned round).
-y = ResizeLinear(x)        =>   the sum of what each tap gathers, times its share, along rows, then along columns.
 y = PRelu(x, slope)        =>   what is above 0, and what is below times the slope.
 """
 
@@ -145,37 +144,6 @@ def _conv_transpose(g: Graph, out: Graph, node: Node) -> None:
     linear(g, out, node, x, w[:, ::-1, ::-1], params)
 
 
-def _resize(g: Graph, out: Graph, node: Node) -> None:
-    """Products are rounded, one for each tap; sums are exact."""
-    y, s = node.outputs[0], Stages(g, out, node)
-    x, tables = node.inputs[0], [np.asarray(g.data(i)) for i in node.inputs[1:]]
-    for axis in (1, 2):
-        first, shares = tables[2 * axis - 2 : 2 * axis]
-        x = _along_axis(s, x, axis, first.astype(np.int64), shares)
-    if quant(out, x) == quant(out, y):
-        s.named(x, (), y)
-    else:
-        s.binary(x, x, y, (quant(out, x).scale / quant(out, y).scale, 0, 0))
-
-
-def _along_axis(s: Stages, x: str, axis: int, first: np.ndarray, shares: np.ndarray) -> str:
-    """first [n], shares [n, taps]: from which element of x on along the axis, and how much of each."""
-    q, old = quant(s.out, x), s.g.value(x).shape
-    shape = tuple(len(first) if k == axis else n for k, n in enumerate(old))
-    beside = [-1 if k == axis else 1 for k in range(len(shape))]
-    total = ""
-    for tap in np.flatnonzero(shares.any(axis=0)):
-        part, at = x, np.minimum(first + tap, old[axis] - 1)  # where its share is 0 it may lie outside
-        if not np.array_equal(at, np.arange(old[axis])):
-            indices = s.g.new_const(f"{s.node.name}.indices", at)
-            part = s.step("Gather", [x, indices], s.value("tap", shape, q), axis=axis)
-        if not np.all(shares[:, tap] == 1):
-            share = operand(s.g, s.out, s.g.new_const(f"{s.node.name}.share", shares[:, tap].reshape(beside)))
-            part = s.binary(part, share, s.value("share", shape, q), (0, 0, quant(s.out, share).scale))
-        total = s.binary(total, part, s.value("sum", shape, q), (1, 1, 0)) if total else part
-    return total
-
-
 def _prelu(g: Graph, out: Graph, node: Node) -> None:
     x, y, s = node.inputs[0], node.outputs[0], Stages(g, out, node)
     slope, shape = operand(g, out, node.inputs[1]), g.value(x).shape
@@ -192,5 +160,4 @@ STEPS: dict[str, StepQuantiser] = {
     "MinMax": _minmax,
     "PRelu": _prelu,
     "Reduce": _reduce,
-    "ResizeLinear": _resize,
 }
