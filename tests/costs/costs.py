@@ -36,6 +36,7 @@ FOLDERS = ("scripts/bench", "tests", "tests/bench", "tests/nets", "tests/kernels
 sys.path[:0] = [str(ROOT / name) for name in FOLDERS]
 
 import bare_metal  # noqa: E402
+import isa_cases  # noqa: E402
 import layers  # noqa: E402
 from bare_metal import CORES, Core, Job  # noqa: E402
 from fitting import algorithms, fit_all, misses, samples  # noqa: E402
@@ -234,6 +235,7 @@ PARTS = {
         _of(attention.KERNELS, (scatter_s8,)),
     ),
     "norms": Part("normalisations of rows", norms, _of(norm.KERNELS)),
+    "softmax": Part("softmax of int8", lambda: list(isa_cases.softmaxes()), lambda kind: kind == "softmax_s8"),
     "places": Part("the best of an axis, and elements at places that are computed", places, _of((top_k_s8, pick_s8))),
     "wide": Part("kernels of int16", wide_steps, _of(wide.KERNELS)),
     "windows": Part("convolutions that fast kernels take", windowed, lambda kind: kind in WINDOWS),

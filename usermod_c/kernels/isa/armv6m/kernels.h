@@ -172,22 +172,6 @@ void mica_fully_connected_s8_armv6m(const mica_fully_connected_s8_t *p, MICA_KER
 void mica_depthwise_conv2d_s8_armv6m(const mica_depthwise_conv2d_s8_t *p, MICA_KERNEL_ARGS);
 void mica_conv2d_s8_armv6m(const mica_conv2d_s8_t *p, MICA_KERNEL_ARGS);
 
-// What mica_armv6m_trees works on, in the order in which tree_walk.S reads it. words: 4 or more.
-typedef struct {
-    const int8_t *x;
-    uint32_t words;
-    const uint32_t *roots_end;
-    const uint16_t *nodes;
-    int32_t *sum;
-    uint32_t sum_bytes;
-    const uint16_t *leaves;  // nodes + words - 4
-    uint32_t columns;
-    const uint32_t *roots;
-} mica_walk_t;
-
-void mica_armv6m_trees(const mica_walk_t *args);
-void mica_trees_s8_armv6m(const mica_trees_s8_t *p, MICA_KERNEL_ARGS);
-
 // What mica_armv6m_forest works on, in the order in which forest_walk.S reads it.
 typedef struct {
     const int8_t *x;  // 256 bytes, the last of them 127

@@ -28,8 +28,6 @@
 #define MICA_ADD_S8 mica_add_s8_armv6m
 #undef MICA_RANKS_S8
 #define MICA_RANKS_S8 mica_ranks_s8_armv6m
-#undef MICA_TREES_S8
-#define MICA_TREES_S8 mica_trees_s8_armv6m
 #undef MICA_FOREST_S8
 #define MICA_FOREST_S8 mica_forest_s8_armv6m
 #undef MICA_LOG_MEL_S8

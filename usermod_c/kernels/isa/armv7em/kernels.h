@@ -179,7 +179,6 @@ void mica_conv2d_s8_armv7em(const mica_conv2d_s8_t *p, MICA_KERNEL_ARGS);
 void mica_depthwise_conv2d_s8_armv7em(const mica_depthwise_conv2d_s8_t *p, MICA_KERNEL_ARGS);
 void mica_fully_connected_s8_armv7em(const mica_fully_connected_s8_t *p, MICA_KERNEL_ARGS);
 void mica_add_s8_armv7em(const mica_add_s8_t *p, MICA_KERNEL_ARGS);
-void mica_softmax_s8_armv7em(const mica_softmax_s8_t *p, MICA_KERNEL_ARGS);
 void mica_average_pool2d_s8_armv7em(const mica_average_pool2d_s8_t *p, MICA_KERNEL_ARGS);
 void mica_max_pool2d_s8_armv7em(const mica_max_pool2d_s8_t *p, MICA_KERNEL_ARGS);
 

@@ -1,4 +1,4 @@
-// Softmax over the last axis with MVE: terms are gathered four at a time, quotients are divided one by one. Short rows go to armv7em.
+// Softmax over the last axis with MVE: terms are gathered four at a time, quotients are divided one by one. Short rows go to c32.
 #include "kernels.h"
 #ifndef MICA_WITHOUT_SOFTMAX_S8
 
@@ -7,7 +7,7 @@
 void mica_softmax_s8_armv81m(const mica_softmax_s8_t *p, MICA_KERNEL_ARGS) {
     const uint32_t axis = p->axis;
     if (axis < SHORT) {
-        mica_softmax_s8_armv7em(p, row_begin, row_end, scratch, scratch_bytes);
+        mica_softmax_s8_c32(p, row_begin, row_end, scratch, scratch_bytes);
         return;
     }
     const uint32_t *const table = p->table, *const upper = p->wide ? table + 256 : table;
