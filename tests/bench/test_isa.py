@@ -68,7 +68,7 @@ SLIPS = [
     ("m0plus-qemu", "line.S", "subs r1, r1, r3\n    ldr r4", "adds r1, r1, r3\n    ldr r4"),  # where the first tap lies
     ("m0plus-qemu", "line.S", "lsrs r1, r1, #1\n    adds r3, r3, r1", "adds r3, r3, r1"),
     ("m0plus-qemu", "dense.S", "adcs r5, r3", "adds r5, r5, r3"),
-    ("m0plus-qemu", "dense.S", "adcs r0, r4\n    lsrs", "adds r0, r0, r4\n    lsrs"),
+    ("m0plus-qemu", "hot.inc", "adcs r0, r4\n    lsrs", "adds r0, r0, r4\n    lsrs"),
     ("m0plus-qemu", "dense.S", "adcs \\acc, r4", "adds \\acc, \\acc, r4"),
     ("m0plus-qemu", "dense.S", "asrs r1, r1, r3\n    adcs r1, r4", "asrs r1, r1, r3\n    adds r1, r1, r4"),
     ("m0plus-qemu", "fully_connected.c", "last * args->row", "(last - 1) * args->row"),
@@ -80,7 +80,7 @@ SLIPS = [
     ("m0plus-qemu", "sum.S", "add r4, r10", "add r4, r10\n    adds r4, #1"),
     ("m0plus-qemu", "../../requant.h", "zero + (((t >> (shift - 1)) + 1)", "zero + (((t >> (shift - 1)) + 0)"),
     ("m0plus-qemu", "attention.S", "movs r4, #0\n    mov r8, r4", "movs r4, #1\n    mov r8, r4"),
-    ("m0plus-qemu", "attention.S", "adcs r0, r3", "adds r0, r0, r3"),
+    ("m0plus-qemu", "hot.inc", "adcs r0, r3", "adds r0, r0, r3"),
     ("m0plus-qemu", "attend.c", "#define MOST 127", "#define MOST 128"),
     ("m3", "../c32/mul.c", "(1 << (shift - 1)) +", "(1 << (shift - 1)) - 1 +"),
     ("m3", "../c32/softmax.c", "half = sum / 2", "half = 0"),
@@ -94,8 +94,7 @@ SLIPS = [
     ("m33", "../armv7em/gemm.S", "smmla \\a, \\a, r2, r3", "smmlar \\a, \\a, r2, r3"),
     ("m33", "../armv7em/gemm.S", "smmla \\sum, \\sum, r2, r3", "smmlar \\sum, \\sum, r2, r3"),  # of a pixel alone
     ("m33", "../armv7em/gemm.S", "orr r5, r5, r7, lsl #8", "nop"),  # of three channels
-    ("m33", "../armv7em/depthwise.S", "smmla \\sum, \\sum, r3, lr", "smmlar \\sum, \\sum, r3, lr"),
-    ("m33", "../armv7em/depthwise.S", "smmla \\sum, \\sum, r2, r3", "smmlar \\sum, \\sum, r2, r3"),
+    ("m33", "../armv7em/depthwise.S", "smmla \\sum, \\sum, \\mult, ", "smmlar \\sum, \\sum, \\mult, "),
     ("m33", "../armv7em/depthwise.S", "ssat r9, #23, r7", "ssat r9, #25, r7"),  # sums that leave 32 bits
     ("m33", "../armv7em/depthwise.S", ".equ DOUBLINGS, 8", ".equ DOUBLINGS, 9"),
     ("m33", "../armv7em/kernels.h", "(shift - 1)) + 1", "(shift - 1)) + 0"),

@@ -40,21 +40,7 @@
 score_words_\name:
     .rept WORDS
     ldm r1!, {r3}
-    eors r3, r3, r7
-    movs r4, r3
-    ands r4, r4, r6
-    add r4, r8
-    ldm r2!, {r5}
-    muls r4, r5, r4
-    asrs r4, r4, #16
-    adcs r0, r4
-    lsrs r3, r3, #8
-    ands r3, r3, r6
-    add r3, r8
-    ldm r2!, {r5}
-    muls r3, r5, r3
-    asrs r3, r3, #16
-    adcs r0, r3
+    TWO_PAIRS
     .endr
 score_words_end_\name:
     cmp r2, lr
@@ -76,12 +62,7 @@ score_words_end_\name:
     cmp r1, r9
     beq 2f
     bx r10
-2:  pop {r4-r7}
-    mov r8, r4
-    mov r9, r5
-    mov r10, r6
-    mov r11, r7
-    pop {r4-r7, pc}
+2:  POP_ALL
 3:  ldr r3, =score_words_\name + 1
     bx r3
     .ltorg

@@ -87,21 +87,7 @@ words_\name:
     asrs r3, r3, #16
     adcs r0, r3
     .else
-    eors r3, r3, r7
-    movs r4, r3
-    ands r4, r4, r6
-    add r4, r8
-    ldm r2!, {r5}
-    muls r4, r5, r4
-    asrs r4, r4, #16
-    adcs r0, r4
-    lsrs r3, r3, #8
-    ands r3, r3, r6
-    add r3, r8
-    ldm r2!, {r5}
-    muls r3, r5, r3
-    asrs r3, r3, #16
-    adcs r0, r3
+    TWO_PAIRS
     .endif
     .endr
 words_end_\name:

@@ -431,6 +431,37 @@ done:
     .ltorg
     .size mica_armv6m_gemm, . - mica_armv6m_gemm
 
+// The pairs of a word to r1 + \at and 16 bytes on; r5, r6, r8 = masks. Uses r4.
+.macro HALVES word, at
+    eors \word, \word, r6
+    movs r4, \word
+    ands r4, r4, r5
+    add r4, r8
+    str r4, [r1, #\at]
+    lsrs \word, \word, #8
+    ands \word, \word, r5
+    add \word, r8
+    str \word, [r1, #\at + 16]
+.endm
+
+// r9 = x_step, r10 = lane, r11 = group, r12 = pixels that are left. Returns behind the last one.
+.macro NEXT_PIXEL again
+    add r0, r9
+    adds r1, #4
+    mov r7, r10
+    adds r7, #1
+    cmp r7, #4
+    bne 4f
+    add r1, r11
+    movs r7, #0
+4:  mov r10, r7
+    mov r7, r12
+    subs r7, #1
+    mov r12, r7
+    bne \again
+    POP_ALL
+.endm
+
 // void mica_armv6m_unpack(const int8_t *x, uint32_t *to, uint32_t words, uint32_t pixels, int32_t x_step, uint32_t lane, uint32_t group)
 // Makes the stream: `words` words of x for each pixel, as pairs, 16 bytes apart. x on a word; x_step from pixel to pixel; lane:
 // which of four pixels the first one is, to: its first pair; group: bytes from the fourth pixel to the next group's first.
@@ -454,55 +485,18 @@ unpack_pixel:
     lsrs r7, r7, #1
     bcc 2f
     ldm r0!, {r2}               // an odd number of words: one alone
-    eors r2, r2, r6
-    movs r4, r2
-    ands r4, r4, r5
-    add r4, r8
-    str r4, [r1]
-    lsrs r2, r2, #8
-    ands r2, r2, r5
-    add r2, r8
-    str r2, [r1, #16]
+    HALVES r2, 0
     adds r1, #32
     cmp r7, #0
     beq 3f
 2:  ldm r0!, {r2, r3}
-    eors r2, r2, r6
-    movs r4, r2
-    ands r4, r4, r5
-    add r4, r8
-    str r4, [r1]
-    lsrs r2, r2, #8
-    ands r2, r2, r5
-    add r2, r8
-    str r2, [r1, #16]
-    eors r3, r3, r6
-    movs r4, r3
-    ands r4, r4, r5
-    add r4, r8
-    str r4, [r1, #32]
-    lsrs r3, r3, #8
-    ands r3, r3, r5
-    add r3, r8
-    str r3, [r1, #48]
+    HALVES r2, 0
+    HALVES r3, 32
     adds r1, #64
     subs r7, #1
     bne 2b
 3:  pop {r0, r1}
-    add r0, r9
-    adds r1, #4
-    mov r7, r10
-    adds r7, #1
-    cmp r7, #4
-    bne 4f
-    add r1, r11
-    movs r7, #0
-4:  mov r10, r7
-    mov r7, r12
-    subs r7, #1
-    mov r12, r7
-    bne unpack_pixel
-    POP_ALL
+    NEXT_PIXEL unpack_pixel
     .ltorg
     .size mica_armv6m_unpack, . - mica_armv6m_unpack
 
@@ -555,18 +549,5 @@ pick_pixel:
     adds r1, #16
     .endr
     pop {r1}
-    add r0, r9
-    adds r1, #4
-    mov r7, r10
-    adds r7, #1
-    cmp r7, #4
-    bne 4f
-    add r1, r11
-    movs r7, #0
-4:  mov r10, r7
-    mov r7, r12
-    subs r7, #1
-    mov r12, r7
-    bne pick_pixel
-    POP_ALL
+    NEXT_PIXEL pick_pixel
     .size mica_armv6m_pick, . - mica_armv6m_pick

@@ -137,6 +137,14 @@ codes_row:
     b unpacked
     .size mica_armv6m_paired_codes, . - mica_armv6m_paired_codes
 
+// To F_SUMS + \at: the first of two sums, of which \both has 2^16 times the second, \second.
+.macro FIRST_SUM second, both, at
+    lsls r4, \second, #16
+    mov r5, \both
+    subs r5, r5, r4
+    str r5, [sp, #F_SUMS + \at]
+.endm
+
 // void mica_armv6m_paired(const mica_paired_t *args)
     FUNCTION mica_armv6m_paired
     ENTER
@@ -342,22 +350,10 @@ done:
     // The second pair is r0 to r3; the first ones wait in the stack.
 finish:
     str r7, [sp, #F_X]
-    lsls r4, r0, #16
-    mov r5, r8
-    subs r5, r5, r4
-    str r5, [sp, #F_SUMS]
-    lsls r4, r1, #16
-    mov r5, r9
-    subs r5, r5, r4
-    str r5, [sp, #F_SUMS + 4]
-    lsls r4, r2, #16
-    mov r5, r10
-    subs r5, r5, r4
-    str r5, [sp, #F_SUMS + 8]
-    lsls r4, r3, #16
-    mov r5, r11
-    subs r5, r5, r4
-    str r5, [sp, #F_SUMS + 12]
+    FIRST_SUM r0, r8, 0
+    FIRST_SUM r1, r9, 4
+    FIRST_SUM r2, r10, 8
+    FIRST_SUM r3, r11, 12
     add r4, sp, #F_REQUANT
     ldm r4, {r4-r7}
     mov r8, r4

@@ -541,26 +541,23 @@
     bx r5
 .endm
 
+.macro COLUMNS column, width
+    \column 0
+    \column 1
+    .if \width > 2
+    \column 2
+    .endif
+    .if \width > 3
+    \column 3
+    .endif
+.endm
+
 .macro BLOCK column, width
     .rept DIRECT_ROWS - 1
-    \column 0
-    \column 1
-    .if \width > 2
-    \column 2
-    .endif
-    .if \width > 3
-    \column 3
-    .endif
+    COLUMNS \column, \width
     add r0, lr
     .endr
-    \column 0
-    \column 1
-    .if \width > 2
-    \column 2
-    .endif
-    .if \width > 3
-    \column 3
-    .endif
+    COLUMNS \column, \width
 .endm
 
 .macro BLOCK_END bytes

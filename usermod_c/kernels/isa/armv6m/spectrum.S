@@ -346,6 +346,14 @@ stage_end:
     add sp, #20
     LEAVE mica_armv6m_stage
 
+// Rounded at bit \s; r8 = half of 2^s.
+.macro DOWN_BY s, numbers:vararg
+    .irp v, \numbers
+    add \v, r8
+    asrs \v, \s
+    .endr
+.endm
+
 // Two more parts under the bound; what is to be seen is joined in r7.
 .macro SUM_UP a, b
     add \a, lr
@@ -366,14 +374,7 @@ stage_end:
     lsrs r3, r3, #1
     mov r8, r3                  // half of 2^s
 1:  ldm r0!, {r1-r4}
-    add r1, r8
-    asrs r1, r7
-    add r2, r8
-    asrs r2, r7
-    add r3, r8
-    asrs r3, r7
-    add r4, r8
-    asrs r4, r7
+    DOWN_BY r7, r1, r2, r3, r4
     adds r5, r1, r3
     mov r9, r5
     adds r6, r2, r4
@@ -383,14 +384,7 @@ stage_end:
     subs r2, r2, r4
     mov r12, r2
     ldm r0!, {r1-r4}
-    add r1, r8
-    asrs r1, r7
-    add r2, r8
-    asrs r2, r7
-    add r3, r8
-    asrs r3, r7
-    add r4, r8
-    asrs r4, r7
+    DOWN_BY r7, r1, r2, r3, r4
     adds r5, r1, r3             // re u
     subs r1, r1, r3             // re v
     adds r6, r2, r4             // im u
@@ -465,14 +459,7 @@ stage_end:
 1:  ldm r0!, {r2, r3}
     ldm r1!, {r4, r5}
     mov r6, r9
-    add r2, r8
-    asrs r2, r6
-    add r3, r8
-    asrs r3, r6
-    add r4, r8
-    asrs r4, r6
-    add r5, r8
-    asrs r5, r6
+    DOWN_BY r6, r2, r3, r4, r5
     adds r6, r2, r4
     lsls r6, r6, #2
     mov r12, r6

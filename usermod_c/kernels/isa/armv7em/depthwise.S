@@ -226,19 +226,20 @@ mica_dsp_rows:
     .size \name, . - \name
 .endm
 
-// Sums to outputs; r3 = mult, lr = round. \fixed: shifts are SHIFT; otherwise r3 and lr are lost.
-.macro REQUANTISE fixed, sums:vararg
+// Sums to outputs. Uses the registers \mult and \round. \fixed: shifts are SHIFT.
+.macro REQUANTISE fixed, mult, round, sums:vararg
+    ldrd \mult, \round, [sp, #F_MULT]
     .irp sum, \sums
-    smmla \sum, \sum, r3, lr
+    smmla \sum, \sum, \mult, \round
     .endr
 .if \fixed
     .irp sum, \sums
     ssat \sum, #8, \sum, asr #SHIFT
     .endr
 .else
-    ldr r3, [sp, #F_SHIFT]
+    ldr \mult, [sp, #F_SHIFT]
     .irp sum, \sums
-    asr \sum, \sum, r3
+    asr \sum, \sum, \mult
     .endr
     .irp sum, \sums
     ssat \sum, #8, \sum
@@ -287,8 +288,7 @@ mica_dsp_rows:
     smlad r10, r3, r8, r10
     smlabt r12, lr, r9, r12
     smlad r10, lr, r9, r10
-    ldrd r3, lr, [sp, #F_MULT]
-    REQUANTISE \fixed, r11, r12, r2, r10
+    REQUANTISE \fixed, r3, lr, r11, r12, r2, r10
     ldrd r3, lr, [sp, #F_Y]
     strb r2, [r3, lr]           // first, so that a second row that does not exist is overwritten: pitch 0
     strb r11, [r3]
@@ -319,8 +319,7 @@ mica_dsp_rows:
     ldr r2, [r1]
     smlabt r11, r2, r9, r11
     smlad r12, r2, r9, r12
-    ldrd r3, lr, [sp, #F_MULT]
-    REQUANTISE \fixed, r11, r12
+    REQUANTISE \fixed, r3, lr, r11, r12
     ldrd r3, lr, [sp, #F_Y]
     strb r12, [r3, lr]
     strb r11, [r3]
@@ -372,7 +371,7 @@ mica_dsp_rows:
     smlabt r10, r3, r7, r10
     ldr r2, [r1]
     smlabb r10, r2, r8, r10
-    REQUANTISE2 \fixed, r11, r10
+    REQUANTISE \fixed, r2, r3, r11, r10
     strb r11, [r12]
     strb r10, [r12, lr]
     add r12, r12, lr, lsl #1
@@ -391,7 +390,7 @@ mica_dsp_rows:
     smlabt r11, r3, r7, r11
     ldr r2, [r1]
     smlabb r11, r2, r8, r11
-    REQUANTISE2 \fixed, r11
+    REQUANTISE \fixed, r2, r3, r11
     strb r11, [r12]
     add r12, lr
 6:  ldr r2, [sp, #F_STRIPS]
@@ -399,27 +398,6 @@ mica_dsp_rows:
     adds r1, #BLOCK
     cmp r2, #0
     bne.w 1b
-.endm
-
-// As REQUANTISE, with r2 and r3.
-.macro REQUANTISE2 fixed, sums:vararg
-    ldrd r2, r3, [sp, #F_MULT]
-    .irp sum, \sums
-    smmla \sum, \sum, r2, r3
-    .endr
-.if \fixed
-    .irp sum, \sums
-    ssat \sum, #8, \sum, asr #SHIFT
-    .endr
-.else
-    ldr r2, [sp, #F_SHIFT]
-    .irp sum, \sums
-    asr \sum, \sum, r2
-    .endr
-    .irp sum, \sums
-    ssat \sum, #8, \sum
-    .endr
-.endif
 .endm
 
 // void mica_dsp_depthwise2(const mica_dsp_depthwise_t *args): stride 2, one row of the output a strip

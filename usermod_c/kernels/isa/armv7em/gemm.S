@@ -222,6 +222,21 @@ words1_end:
     pop {r4-r11, pc}
     .size mica_dsp_requants, . - mica_dsp_requants
 
+// The word of both pixels in r4 and r5.
+.macro EMIT
+    sxtb16 r6, r4, ror #8
+    sxtb16 r7, r5, ror #8
+    sxtb16 r4, r4
+    sxtb16 r5, r5
+    stm r2!, {r4-r7}
+.endm
+
+.macro NEXT_WORDS
+    ldr r4, [r0], #4
+    ldr r5, [r1], #4
+    EMIT
+.endm
+
 // void mica_dsp_unpack(const mica_dsp_unpack_t *args)
 // Patches of pairs of pixels as a stream: of each word of four elements (x0, x2) of both pixels, then (x1, x3).
     .section .text.mica_dsp_unpack, "ax", %progbits
@@ -235,28 +250,10 @@ words1_end:
 1:  mov r12, r11
 2:  lsrs r3, r10, #1
     bcc 3f
-    ldr r4, [r0], #4
-    ldr r5, [r1], #4
-    sxtb16 r6, r4, ror #8
-    sxtb16 r7, r5, ror #8
-    sxtb16 r4, r4
-    sxtb16 r5, r5
-    stm r2!, {r4-r7}
+    NEXT_WORDS
     cbz r3, 5f
-3:  ldr r4, [r0], #4
-    ldr r5, [r1], #4
-    sxtb16 r6, r4, ror #8
-    sxtb16 r7, r5, ror #8
-    sxtb16 r4, r4
-    sxtb16 r5, r5
-    stm r2!, {r4-r7}
-    ldr r4, [r0], #4
-    ldr r5, [r1], #4
-    sxtb16 r6, r4, ror #8
-    sxtb16 r7, r5, ror #8
-    sxtb16 r4, r4
-    sxtb16 r5, r5
-    stm r2!, {r4-r7}
+3:  NEXT_WORDS
+    NEXT_WORDS
     subs r3, #1
     bne 3b
 5:  add r0, r8
@@ -277,15 +274,6 @@ words1_end:
     .section .text.mica_dsp_unpack27, "ax", %progbits
     .global mica_dsp_unpack27
     .type mica_dsp_unpack27, %function
-
-// The word of both pixels in r4 and r5.
-.macro EMIT
-    sxtb16 r6, r4, ror #8
-    sxtb16 r7, r5, ror #8
-    sxtb16 r4, r4
-    sxtb16 r5, r5
-    stm r2!, {r4-r7}
-.endm
 
     .balign 4
     .thumb_func

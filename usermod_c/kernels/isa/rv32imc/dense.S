@@ -61,14 +61,6 @@ store_\i:
     sb \acc, \i(a3)
 .endm
 
-.macro SATURATE acc, i
-saturate_\i:
-    srai \acc, \acc, 31
-    not \acc, \acc
-    and \acc, \acc, a5
-    j store_\i
-.endm
-
 .macro BEGIN acc, i
     lw \acc, 4*\i(t1)
     add \acc, \acc, t2
@@ -140,12 +132,12 @@ mica_rv32_dense:
     EACH lw, 0, 4, sp, s0, s1, s2, s3, s4, s5, s6, s7, s8
     addi sp, sp, 48
     ret
-    SATURATE s0, 0
-    SATURATE s1, 1
-    SATURATE s2, 2
-    SATURATE s3, 3
-    SATURATE s4, 4
-    SATURATE s5, 5
-    SATURATE s6, 6
-    SATURATE s7, 7
+    SATURATE s0, 0, a5
+    SATURATE s1, 1, a5
+    SATURATE s2, 2, a5
+    SATURATE s3, 3, a5
+    SATURATE s4, 4, a5
+    SATURATE s5, 5, a5
+    SATURATE s6, 6, a5
+    SATURATE s7, 7, a5
     .size mica_rv32_dense, . - mica_rv32_dense

@@ -48,14 +48,6 @@ store_\id:
     add a3, a3, a4
 .endm
 
-.macro SATURATE a, id
-saturate_\id:
-    srai \a, \a, 31
-    not \a, \a
-    and \a, \a, a7
-    j store_\id
-.endm
-
     .equ F_X, 52
     .equ F_ROWS, 56
     .equ F_NEXT, 60
@@ -131,9 +123,9 @@ saturate_\id:
     beq a3, ra, 3f
     j 2b
 3:  NEXT_ROW 1b
-    SATURATE a5, 10
-    SATURATE a6, 11
-    SATURATE t5, 12
+    SATURATE a5, 10, a7
+    SATURATE a6, 11, a7
+    SATURATE t5, 12, a7
     .size mica_rv32_depthwise1, . - mica_rv32_depthwise1
 
 // void mica_rv32_depthwise2(const mica_rv32_depthwise_t *args): stride 2
@@ -155,6 +147,6 @@ saturate_\id:
     beq a3, ra, 3f
     j 2b
 3:  NEXT_ROW 1b
-    SATURATE a5, 20
-    SATURATE a6, 21
+    SATURATE a5, 20, a7
+    SATURATE a6, 21, a7
     .size mica_rv32_depthwise2, . - mica_rv32_depthwise2

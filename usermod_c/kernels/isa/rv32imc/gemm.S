@@ -48,14 +48,6 @@ store_\id:
     sb \acc, \at(\y)
 .endm
 
-.macro SATURATE acc, id
-saturate_\id:
-    srai \acc, \acc, 31
-    not \acc, \acc
-    and \acc, \acc, a2
-    j store_\id
-.endm
-
 .macro CHANNEL0 t, u, y, at, id
     slli ra, \u, 16
     sub \t, \t, ra
@@ -149,22 +141,22 @@ mica_rv32_gemm:
 3:  CALLERS lw
     addi sp, sp, FRAME
     ret
-    SATURATE s8, 00
-    SATURATE s10, 01
-    SATURATE t3, 02
-    SATURATE t5, 03
-    SATURATE s0, 10
-    SATURATE s2, 11
-    SATURATE s4, 12
-    SATURATE s6, 13
-    SATURATE s9, 20
-    SATURATE s11, 21
-    SATURATE t4, 22
-    SATURATE t6, 23
-    SATURATE s1, 30
-    SATURATE s3, 31
-    SATURATE s5, 32
-    SATURATE s7, 33
+    SATURATE s8, 00, a2
+    SATURATE s10, 01, a2
+    SATURATE t3, 02, a2
+    SATURATE t5, 03, a2
+    SATURATE s0, 10, a2
+    SATURATE s2, 11, a2
+    SATURATE s4, 12, a2
+    SATURATE s6, 13, a2
+    SATURATE s9, 20, a2
+    SATURATE s11, 21, a2
+    SATURATE t4, 22, a2
+    SATURATE t6, 23, a2
+    SATURATE s1, 30, a2
+    SATURATE s3, 31, a2
+    SATURATE s5, 32, a2
+    SATURATE s7, 33, a2
     .size mica_rv32_gemm, . - mica_rv32_gemm
 
 // void mica_rv32_weights(const int8_t *w, uint32_t row, uint32_t words, uint32_t *to)

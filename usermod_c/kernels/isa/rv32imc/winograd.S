@@ -123,14 +123,6 @@ store_\id:
     sb \acc, 0(\y)
 .endm
 
-.macro SATURATE acc, id
-saturate_\id:
-    srai \acc, \acc, 31
-    not \acc, \acc
-    and \acc, \acc, a2
-    j store_\id
-.endm
-
 3:  lw s0, F_ARGS(sp)
     lw a0, A_SUMS(s0)
     lw s1, A_CONSTANTS(s0)
@@ -184,8 +176,8 @@ tile:
     CALLERS lw
     addi sp, sp, FRAME
     ret
-    SATURATE a4, 0
-    SATURATE t6, 1
-    SATURATE a6, 2
-    SATURATE t1, 3
+    SATURATE a4, 0, a2
+    SATURATE t6, 1, a2
+    SATURATE a6, 2, a2
+    SATURATE t1, 3, a2
     .size mica_rv32_winograd, . - mica_rv32_winograd
