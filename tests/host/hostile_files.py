@@ -5,7 +5,9 @@ python tests/host/hostile_files.py [SEED [ROUNDS]]        tries all kinds with o
 
 from __future__ import annotations
 
+import copy
 import io
+import json
 import os
 import random
 import resource
@@ -18,6 +20,7 @@ import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
@@ -320,6 +323,92 @@ def models(chance: random.Random) -> Iterator[tuple[str, bytes]]:
         yield "damaged.onnx", bytes(damaged)
 
 
+def vocabularies(chance: random.Random) -> Iterator[tuple[str, bytes]]:
+    """Lists, vocab.txt and tokenizer.json; of the last also with odd values at each of its places."""
+    letters = [chr(97 + k) for k in range(26)]
+    long = 300_000 * "ab"
+    yield "list-long.json", json.dumps([long, *letters]).encode()
+    yield "list-same.json", json.dumps(["a"] * 60000).encode()
+    yield "list-empty.json", json.dumps([""] * 60000).encode()
+    yield "list-many.json", json.dumps([str(k) for k in range(90000)]).encode()
+    yield "list-all.json", json.dumps([str(k) for k in range(65535)]).encode()
+    yield "list-halves.json", json.dumps(["\ud800" * 30, "\udfff", "a"]).encode()
+    yield "list-deep.json", b"[" * (LARGEST - 9)
+    yield "list-of-lists.json", b"[" + b"[]," * 300_000 + b"[]]"
+    yield "number.json", b"9" * (LARGEST - 9)
+    yield (
+        "words.json",
+        json.dumps(dict(zip("abcdefg", (0, 2**62, -1, 1.5, None, True, "x"), strict=True))).encode(),
+    )
+    yield "words-far.json", json.dumps({"a": 65534, "b": 3}).encode()
+    yield "lines.txt", b"\n" * LARGEST
+    yield "one-line.txt", b"a" * LARGEST
+    yield "marks.txt", b"[UNK]\n" + b"##\n" * 60000
+    yield "bert.txt", b"[PAD]\n[UNK]\n[CLS]\n[SEP]\n" + b"".join(b"##%d\n" % k for k in range(60000))
+    yield "no-utf8.txt", chance.randbytes(3000)
+    deep: dict[str, object] = {"type": "NFC"}
+    for _ in range(400):
+        deep = {"type": "Sequence", "normalizers": [deep, deep] if _ < 12 else [deep]}
+    special = {"content": "<s>", "id": 27, "special": True}
+    whole: dict[str, Any] = {
+        "added_tokens": [special, {"content": "</s>", "id": 28}],
+        "normalizer": {"type": "Sequence", "normalizers": [{"type": "NFC"}]},
+        "pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": False, "use_regex": True},
+        "post_processor": {
+            "type": "TemplateProcessing",
+            "single": [{"SpecialToken": {"id": "<s>"}}, {"Sequence": {"id": "A"}}],
+            "special_tokens": {"<s>": {"ids": [27]}},
+        },
+        "padding": {"direction": "Right", "pad_id": 1},
+    }
+    kinds: list[dict[str, Any]] = [
+        {"type": "BPE", "vocab": {c: k for k, c in enumerate([*letters, "ab"])}, "merges": ["a b"], "unk_token": "<s>"},
+        {"type": "Unigram", "vocab": [[c, -k] for k, c in enumerate(letters)], "unk_id": 0},
+        {"type": "WordPiece", "vocab": {c: k for k, c in enumerate(letters)}, "unk_token": "a"},
+        {"type": "WordLevel", "vocab": {c: k for k, c in enumerate(letters)}, "unk_token": "a"},
+    ]
+    yield "deep.json", json.dumps(whole | {"model": kinds[0], "normalizer": deep}).encode()
+    pairs = [f"{a}{b}" for a in letters for b in letters]
+    bpe = {w: k for k, w in enumerate([*letters, *pairs])} | {"ab" * k: 1000 + k for k in range(2, 1200)}
+    some = [f"ab {'ab' * k}" for k in range(1, 1000)][: LARGEST // 2500] + ["a b"] * 60000
+    yield "merges.json", json.dumps({"model": {"type": "BPE", "vocab": bpe, "merges": some}}).encode()
+    odd: list[object] = [
+        None,
+        -1,
+        2**40,
+        1e308,
+        "",
+        "x" * 9000,
+        [],
+        {},
+        [[]],
+        True,
+        0.5,
+        "\ud800",
+        ["a", "b"],
+        {"a": 70000},
+        65534,
+    ]
+    for model in kinds:
+        for _ in range(40):
+            one = copy.deepcopy(whole | {"model": model})
+            if model["type"].startswith("Word"):
+                one |= {"normalizer": None, "pre_tokenizer": {"type": "Whitespace"}}
+            for _ in range(chance.randrange(1, 3)):
+                _spoil(one, chance, odd)
+            yield f"{model['type']}.json", json.dumps(one).encode()
+
+
+def _spoil(node: Any, chance: random.Random, odd: list[object]) -> None:
+    """Put an odd value somewhere into nested lists and dictionaries."""
+    while isinstance(node, (dict, list)) and node:
+        key = chance.choice([*node] if isinstance(node, dict) else range(len(node)))
+        if not isinstance(node[key], (dict, list)) or not node[key] or chance.random() < 0.25:
+            node[key] = chance.choice(odd)
+            return
+        node = node[key]
+
+
 def packed(whole: bytes) -> Callable[[random.Random], Iterator[tuple[str, bytes]]]:
     """Damaged .mica files, whose checksum is mended."""
 
@@ -387,6 +476,11 @@ def commands(kind: str, file: Path, there: Path) -> list[list[object]]:
         ]
     if kind == "heads":
         return [["eval", embedding, "--data", DEMO / "digits_test.npz", "--samples", 5, "--head", file]]
+    if kind == "vocabularies":
+        return [
+            ["pack", there / f"{name}.onnx", "--tokens", file, "--plain", "-o", there / "texts"]
+            for name in ("words", "story")
+        ] + [["run", there / "texts", "--text", "abba <s> ab\u00e9"]]
     if kind in ("models", "tflite"):
         return [["pack", file, "-o", out], ["fit", file, "--board", "RPI_PICO"]]
     if kind == "packed":
@@ -399,6 +493,7 @@ def commands(kind: str, file: Path, there: Path) -> list[list[object]]:
 
 
 KINDS = {"arrays": arrays, "tables": tables, "sounds": sounds, "pictures": pictures, "models": models, "tflite": tflite}
+KINDS |= {"vocabularies": vocabularies}
 OTHERS = ("packed", "heads")  # of models that are packed first
 
 
@@ -427,6 +522,24 @@ def prepared(there: Path) -> Path:
     assert main(["pack", str(DEMO / "digits.onnx"), "--plain", "-o", str(there / "digits.mica")]) == 0
     assert main(["pack", str(DEMO / "digits.onnx"), "--embedding", "--plain", "-o", str(there / "embedding.mica")]) == 0
     save_net(there / "tones.onnx")
+    for name, length, rows in (("words", 8, 65535), ("story", 1, 29)):
+        table = numpy_helper.from_array(np.random.default_rng(1).normal(size=(rows, 2)).astype(np.float32), "table")
+        by = numpy_helper.from_array(
+            np.random.default_rng(2).normal(size=(2, 3 if length > 1 else rows)).astype(np.float32), "by"
+        )
+        nodes = [
+            helper.make_node("Gather", ["table", "ids"], ["rows"]),
+            helper.make_node("ReduceMean", ["rows"], ["mean"], axes=[1], keepdims=0),
+            helper.make_node("MatMul", ["mean", "by"], ["out"]),
+        ]
+        ends = [
+            helper.make_tensor_value_info("ids", TensorProto.INT64, [1, length]),
+            helper.make_tensor_value_info("out", TensorProto.FLOAT, [1, 3 if length > 1 else rows]),
+        ]
+        graph = helper.make_graph(nodes, "g", ends[:1], ends[1:], [table, by])
+        onnx.save(
+            helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), there / f"{name}.onnx"
+        )
     (there / "labels.txt").write_text("\n".join(LABELS))
     (there / "frontend").write_text(FRONT_END)
     words = ["pack", "tones.onnx", "--frontend", FRONT_END, "--plain", "--labels", "labels.txt", "-o", "tones.mica"]

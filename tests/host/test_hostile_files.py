@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 from pathlib import Path
 
@@ -81,6 +82,55 @@ def test_a_recording_of_one_sample_a_second(there: Path, tmp_path: Path) -> None
         found = tried("run", there / "tones.mica", file)
         assert found.code == 1 and not found.faults, found
         assert rate == 0 or f"{rate}.wav: has {rate} samples a second; expected 1,000 or more" in found.err
+
+
+def _folder(there: Path, name: str) -> Path:
+    """Examples of two labels, and something odd beside them."""
+    for label in ("one", "two"):
+        (there / label).mkdir(parents=True)
+        np.save(there / label / "a.npy", np.full((2, 1, 8, 8), 0.5, np.float32))
+    x = np.zeros((2, 1, 8, 8), np.float32)
+    if name == "no UTF-8":
+        os.mkdir(os.fsencode(there) + b"/\xff")
+        (there / "one" / "a.npy").rename(there / os.fsdecode(b"\xff") / "a.npy")
+    elif name == "a control character":
+        (there / "two").rename(there / "two\x1b[31m")
+    elif name == "a long name":
+        (there / "two").rename(there / ("n" * 250))
+    elif name == "a pipe":
+        os.mkfifo(there / "two" / "b.npy")
+    elif name == "a folder":
+        (there / "two" / "b.npz").mkdir()
+    elif name == "a loop":
+        (there / "two" / "b.npy").symlink_to("b.npy")
+    elif name == "too many":
+        for k in range(80):
+            (there / f"l{k}").mkdir()
+            np.save(there / f"l{k}" / "a.npy", x)
+    else:
+        np.save(there / "two" / "b.npy", x + float("inf" if name == "infinity" else "nan"))
+    return there
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("no UTF-8", "a folder named '\\udcff'"),
+        ("a control character", "a folder named 'two\\x1b[31m'"),
+        ("a long name", "a text of 1 to 63 bytes"),
+        ("a pipe", "b.npy: is no file"),
+        ("a folder", "b.npz: is no file"),
+        ("a loop", "b.npy: no such file"),
+        ("too many", "at most 64"),
+        ("NaN", "b.npy: holds NaN or infinity"),
+        ("infinity", "b.npy: holds NaN or infinity"),
+    ],
+)
+def test_folders_of_examples(name: str, said: str, there: Path, tmp_path: Path) -> None:
+    found = tried(
+        "teach", there / "embedding.mica", _folder(tmp_path / "examples", name), "-o", tmp_path / "out.learnt"
+    )
+    assert found.code == 1 and not found.faults and said in found.err, found
 
 
 def test_names_that_are_no_utf8(there: Path, tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from mica.errors import MicaError
 from mica.file.codec import ModelFile, TensorRecord
 from mica.format.values import quantise_input
 from mica.run import evaluation, pictures, sound
+from mica.run.given import odd
 
 WHAT = "sound files, pictures, or .npz and .npy files"
 
@@ -54,6 +55,8 @@ def _folder(folder: Path, model: ModelFile, say: Callable[[str], None]) -> list[
     inside = sorted(p for p in folder.iterdir() if p.is_dir() and not p.name.startswith("."))
     found = []
     for label in inside or [folder.resolve()]:
+        if not label.name.isprintable():  # nor is half a character, as Python reads a name that is no UTF-8
+            raise MicaError(f"{folder}: a folder named {label.name!a}", todo="expected a label that can be shown")
         for file in sorted(label.iterdir()):
             found += [Example(x, label.name) for x in _recording(file, model, say)]
     return found
@@ -70,6 +73,8 @@ def _recording(file: Path, model: ModelFile, say: Callable[[str], None]) -> list
     if file.suffix not in (".npz", ".npy"):
         return []
     x = calibration.decode(calibration.read_arrays(file), str(file))
+    if odd(x, evaluation.MISSING in model.metadata):
+        raise MicaError(f"{file}: holds NaN or infinity", todo="leave such samples out")
     if t.dtype == "int16":
         x = sounds.as_reals(x, t.scale)
     return [quantise_input(piece, t) for piece in _cut(file, x, t)]
