@@ -1,0 +1,1 @@
+set(CMAKE_C_OUTPUT_EXTENSION .obj)
