@@ -235,11 +235,14 @@ DMA_OF_STREAM = {
 }
 
 
+def stream_code(target: str, code: str = STREAM) -> str:
+    aux, control = DMA_OF_STREAM[target]
+    return code.replace("STREAM", str(XIP[target])).replace("AUX", str(aux)).replace("CTRL", str(control))
+
+
 def test_stream_by_dma(board: Link, chip: Chip, target: str) -> None:
     """All words come, in their time; reads of flash come first, and the stream takes what they leave of the bus."""
-    aux, control = DMA_OF_STREAM[target]
-    stream = XIP[target]
-    board.exec(STREAM.replace("STREAM", str(stream)).replace("AUX", str(aux)).replace("CTRL", str(control)))
+    board.exec(stream_code(target))
     passed, equal, left, fifo, moved = json.loads(board.exec("print(stream(0x10000100, 600))"))
     assert (equal, left, fifo, moved) == (1, 0, 2, 2400)
     assert 600 * chip.stream <= passed <= 600 * chip.stream + 400
@@ -277,9 +280,7 @@ def full_first(at, n):
 
 def test_a_stream_before_its_dma(board: Link, target: str) -> None:
     """The FIFO is full when DMA begins to read it, which starts the stream again: nobody looks at its registers any more."""
-    aux, control = DMA_OF_STREAM[target]
-    code = FULL_FIRST.replace("STREAM", str(XIP[target])).replace("AUX", str(aux)).replace("CTRL", str(control))
-    assert json.loads(board.exec(f"{code}\nprint(full_first(0x10000200, 300))")) == [0, 1]
+    assert json.loads(board.exec(f"{stream_code(target, FULL_FIRST)}\nprint(full_first(0x10000200, 300))")) == [0, 1]
 
 
 BOTH_CORES = """
@@ -381,3 +382,6 @@ def test_ideal(monkeypatch: pytest.MonkeyPatch, target: str, tmp_path: Path) -> 
     with open_board(target) as board:
         board.exec(PRELUDE)
         assert json.loads(board.exec(f"print([one(FREE), reads(FREE, 4, 5000), mem[{WAITS_ON_BOARD}]])")) == [0, 0, 0]
+        board.exec(stream_code(target))
+        passed, equal, *_ = json.loads(board.exec("print(stream(0x10000100, 600))"))
+        assert equal == 1 and passed < 600 * CHIPS[target].stream / 2

@@ -83,7 +83,7 @@ export class Flash {
     const address = (4 * ((how >> 2) & 15)) / (kind === 0 ? 1 : wires);
     const data = (((frame >> 16) & 31) + 1) / wires;
     const frames = (ssi.readUint32(CTRLR1) & 0xffff) + 1;
-    this.word = (divider & 0xfffe) * (command + address + ((how >> 11) & 31) + data * frames);
+    this.word = this.ideal ? 1 : (divider & 0xfffe) * (command + address + ((how >> 11) & 31) + data * frames);
   }
 
   now() {
