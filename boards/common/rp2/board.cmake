@@ -4,8 +4,7 @@ list(APPEND MICROPY_DEF_BOARD
     MICROPY_HW_FLASH_STORAGE_BYTES=${MICA_STORAGE_BYTES}
 )
 
-# MicroPython's linker script takes its bytecode loop, collector and parser into RAM if their objects are *.obj, as pico-sdk named them
-# before 2.1. An RP2350 has the 10.7 kB; its scores of perf_bench rise by 20 % on average.
+# MicroPython's linker script takes its bytecode loop, collector and parser into RAM if they are *.obj, their name before pico-sdk 2.1.
 if(PICO_PLATFORM MATCHES rp2350)
     set(CMAKE_USER_MAKE_RULES_OVERRIDE_C ${CMAKE_CURRENT_LIST_DIR}/objects.cmake)
 endif()
