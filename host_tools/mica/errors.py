@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import copy
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING
 
 from mica.printable import printable_lines
@@ -67,6 +68,29 @@ class Unsupported(MicaError):
         """`found: reason`; of several reasons one line a cause. shown: lines that stand for them where they are many."""
         lines = one_line_a_cause(reasons) if shown is None else shown
         return cls(f"{found}: {lines[0]}" if len(lines) == 1 else "\n  ".join([f"{found}:", *lines]), reasons)
+
+
+@contextmanager
+def found_at(where: object, kind: type[MicaError] = MicaError) -> Iterator[None]:
+    """Say of an error in this block where it was found. kind: of these errors only."""
+    try:
+        yield
+    except kind as e:
+        raise e.at(str(where)) from None
+
+
+@contextmanager
+def reading(path: object, verb: str = "read") -> Iterator[None]:
+    """Turn an OSError in this block into a MicaError that names the file."""
+    try:
+        yield
+    except OSError as e:
+        raise MicaError(f"{path}: cannot be {verb}: {e.strerror}") from None
+
+
+def writing(path: object) -> AbstractContextManager[None]:
+    """Do the same in a block that writes the file."""
+    return reading(path, "written")
 
 
 NAMED = 2  # of many nodes with one problem

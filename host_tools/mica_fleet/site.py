@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from mica.errors import MicaError
+from mica.errors import MicaError, writing
 from mica_fleet.desired import board_key
 from mica_fleet.wire import LARGEST_MESSAGE
 
@@ -151,10 +151,8 @@ def _alone(path: Path) -> Iterator[None]:
         return
     import fcntl
 
-    try:
+    with writing(path):
         lock = path.with_name(path.name + ".lock").open("w")
-    except OSError as e:
-        raise MicaError(f"{path}: cannot be written: {e.strerror}") from None
     with lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
@@ -170,13 +168,11 @@ def _hashed(password: str) -> str:
 def write_private(path: Path, text: str) -> None:
     """Replace a file by one that only its owner reads. Raises MicaError."""
     other = path.with_name(path.name + ".new")
-    try:
+    with writing(path):
         descriptor = os.open(other, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         with os.fdopen(descriptor, "w", encoding="utf-8") as f:
             f.write(text)
         os.replace(other, path)
-    except OSError as e:
-        raise MicaError(f"{path}: cannot be written: {e.strerror}") from None
 
 
 def path_of(name: str) -> Path:

@@ -16,7 +16,7 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
-from mica.errors import MicaError
+from mica.errors import MicaError, reading, writing
 from mica_fleet.desired import encode_want
 from mica_fleet.site import Site, write_private
 
@@ -60,14 +60,12 @@ class Store:
         """Keep a file; its CRC-32."""
         crc = zlib.crc32(data)
         path = self._file(crc)
-        try:
+        with writing(path):
             self._folder.mkdir(mode=0o700, exist_ok=True)
             if not path.exists():
                 other = path.with_suffix(".new")
                 other.write_bytes(data)
                 os.replace(other, path)
-        except OSError as e:
-            raise MicaError(f"{path}: cannot be written: {e.strerror}") from None
         return crc
 
     def has(self, crc: int) -> bool:
@@ -76,10 +74,8 @@ class Store:
     def read(self, crc: int) -> bytes:
         """Raises MicaError where it is not there, or is damaged."""
         path = self._file(crc)
-        try:
+        with reading(path):
             data = path.read_bytes()
-        except OSError as e:
-            raise MicaError(f"{path}: cannot be read: {e.strerror}") from None
         if zlib.crc32(data) != crc:
             raise MicaError(f"{path}: damaged", todo="push the model again")
         return data

@@ -9,7 +9,7 @@ from pathlib import Path
 from mica.boards import BoardSpec, load_board, parse_size
 from mica.cli import outputs, text
 from mica.cli.say import say
-from mica.errors import MicaError, Unsupported
+from mica.errors import MicaError, Unsupported, writing
 from mica.link import on_board
 from mica.link.emulated import EmulatedBoard
 from mica.toolchain import build as builder
@@ -123,11 +123,9 @@ def run(args: argparse.Namespace) -> int:
     noted = None
     if args.output:
         image = Path(args.output)
-        try:
+        with writing(image):
             shutil.copyfile(result.image, image)
             shutil.copymode(result.image, image)
-        except OSError as error:
-            raise MicaError(f"cannot write {image}: {error.strerror}") from None
         noted = notices.write(board, result, image)
     heap = free_heap(board, result.image)
     if args.json:

@@ -21,7 +21,7 @@ from mica.cli.say import say
 from mica.cost.prediction import predict
 from mica.cost.table import Table
 from mica.custom import CustomOps
-from mica.errors import MicaError
+from mica.errors import MicaError, found_at
 from mica.file.codec import FormatError, ModelFile
 from mica.ir.front_end import IN_GRAPH
 from mica.run import comparison, evaluation, given
@@ -113,10 +113,8 @@ def run(args: argparse.Namespace) -> int:
 
 def _open(args: argparse.Namespace, path: str, custom: CustomOps) -> HostRunner:
     board = load_board(args.board) if args.board else None
-    try:
+    with found_at(path, FormatError):
         return HostRunner(model_options.file_bytes(args, path, board), custom)
-    except FormatError as e:
-        raise e.at(path) from None
 
 
 def _score(

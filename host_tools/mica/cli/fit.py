@@ -18,8 +18,8 @@ from mica.cli import model_options, target, text
 from mica.cost import waits
 from mica.cost.prediction import Prediction, predict
 from mica.cost.table import Table
-from mica.errors import MicaError, Unsupported
-from mica.file.codec import FormatError, ModelFile, decode
+from mica.errors import MicaError, Unsupported, found_at
+from mica.file.codec import ModelFile, decode
 from mica.printable import three_digits
 
 if TYPE_CHECKING:
@@ -92,10 +92,8 @@ def _model(args: argparse.Namespace, board: BoardSpec) -> tuple[ModelFile, bytes
     if target.is_packed(args.model):
         model_options.refuse_options(args, args.model)
         data = target.read_model(args.model)
-        try:
+        with found_at(args.model):
             return decode(data), data, None
-        except FormatError as e:
-            raise e.at(args.model) from None
     from mica.compile import board_fit, stages
     from mica.quantise.choose_bits import Bits
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from mica.cli import text
 from mica.cli.say import say
-from mica.errors import MicaError
+from mica.errors import MicaError, found_at
 from mica.file.codec import ModelFile
 from mica.learn import Head, digest
 from mica.run import evaluation, examples
@@ -34,10 +34,8 @@ def read(path: str, *models: bytes) -> Head:
     """The head of a file, of one of these models. Raises MicaError."""
     if not Path(path).is_file():
         raise MicaError(f"{path}: no such file", todo="mica teach makes a head")
-    try:
+    with found_at(path):
         head = Head.from_state(Path(path).read_bytes())
-    except MicaError as e:
-        raise e.at(path) from None
     if head.model not in map(digest, models):
         raise MicaError(f"{path}: taught with another model", todo="teach again, or take that model")
     return head

@@ -8,7 +8,7 @@ from mica.boards import BoardSpec, load_board
 from mica.cli import chart, fit, outputs, target, text
 from mica.cost.prediction import Prediction, predict
 from mica.cost.table import Table
-from mica.errors import MicaError
+from mica.errors import MicaError, found_at
 from mica.file import codec
 from mica.format import signature
 from mica.format.schema import STEP_FLAGS
@@ -73,10 +73,8 @@ def run(args: argparse.Namespace) -> int:
     if args.chart_file:
         outputs.check("--chart-file", Path(args.chart_file), [("the model", args.model)])
     data = target.read_model(args.model)
-    try:
+    with found_at(args.model):
         model = codec.decode(data)
-    except codec.FormatError as e:
-        raise e.at(args.model) from None
     board = load_board(args.board)
     told = predict(model, data, board, Table.read())
     result = {**facts(args.model, model, len(data)), "signed": signature.is_signed(data), "time": told.time}

@@ -5,7 +5,7 @@ import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 
-from mica.errors import MicaError
+from mica.errors import MicaError, writing
 
 Read = Iterable[tuple[str, str | Path | None]]  # (what it is, its file; None where it was not given)
 
@@ -61,10 +61,8 @@ def write(path: Path, data: bytes) -> None:
 
 def _temporary(path: Path) -> tuple[int, str]:
     """An open file beside `path`. Raises MicaError where there can be none."""
-    try:
+    with writing(path):
         return tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    except OSError as e:
-        raise MicaError(f"{path}: cannot be written: {e.strerror}") from None
 
 
 def _umask() -> int:

@@ -13,7 +13,7 @@ from typing import Any
 from mica.boards import emulated_board
 from mica.cli import target, text
 from mica.cli.say import say
-from mica.errors import MicaError
+from mica.errors import MicaError, found_at
 
 JSON_KEYS = "target, files[], head, sent, kept (bytes that were there already), seconds, confirmed, reason"
 
@@ -68,7 +68,7 @@ def open_target(args: argparse.Namespace) -> Any:
 
 def run(args: argparse.Namespace) -> int:
     from mica.cli.heads import read as read_head
-    from mica.file.codec import FormatError, decode
+    from mica.file.codec import decode
     from mica.format import signature
     from mica.link import push
     from mica.link.answers import WithoutMica, require_mica
@@ -83,10 +83,8 @@ def run(args: argparse.Namespace) -> int:
     models = [path for path in args.models if path not in heads]
     for path in models:
         data = target.read_model(path)
-        try:
+        with found_at(path):
             decode(data)
-        except FormatError as error:
-            raise error.at(path) from None
         if Path(path).suffix != ".mica":
             raise MicaError(f"{path}: a model on a board is called *.mica", todo="rename the file")
         if key is not None:

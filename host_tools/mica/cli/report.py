@@ -7,6 +7,7 @@ import argparse
 from pathlib import Path
 
 from mica.cli import model_options, outputs, target, text
+from mica.errors import found_at
 from mica.file import codec
 from mica.report.facts import BOARDS
 
@@ -44,10 +45,8 @@ def run(args: argparse.Namespace) -> int:
     model_options.refuse_options(args, args.model)
     board = load_board(args.board[0]) if args.board and len(args.board) == 1 else None
     blob = model_options.file_bytes(args, args.model, board)
-    try:
+    with found_at(args.model):
         model = codec.decode(blob)
-    except codec.FormatError as e:
-        raise e.at(args.model) from None
     found = facts(model, blob, args.board or BOARDS)
     if data is not None:
         with HostRunner(blob, custom) as runner, text.watch() as watch:

@@ -13,7 +13,7 @@ from mica.cli.say import say
 from mica.cli.text import Progress
 from mica.custom import NO_CUSTOM, CustomOps
 from mica.data import tables
-from mica.errors import MicaError
+from mica.errors import MicaError, found_at, reading
 from mica.file import codec, parts
 from mica.format.schema import MAGIC
 
@@ -78,11 +78,8 @@ def is_packed(path: str) -> bool:
     p = Path(path)
     if not p.exists():
         raise MicaError(f"{p}: no such file")
-    try:
-        with open(p, "rb") as f:
-            return f.read(len(MAGIC)) == MAGIC
-    except OSError as e:
-        raise MicaError(f"{p}: cannot be read: {e.strerror}") from None
+    with reading(p), open(p, "rb") as f:
+        return f.read(len(MAGIC)) == MAGIC
 
 
 def read_model(path: str) -> bytes:
@@ -90,10 +87,8 @@ def read_model(path: str) -> bytes:
     p = Path(path)
     if not p.exists():
         raise MicaError(f"{p}: no such file")
-    try:
+    with reading(p):
         data = p.read_bytes()
-    except OSError as e:
-        raise MicaError(f"{p}: cannot be read: {e.strerror}") from None
     if data[: len(MAGIC)] != MAGIC:
         hint = "make one with `mica pack`" if p.suffix in (".onnx", ".tflite") else ""
         raise MicaError(f"{p}: not a .mica file", todo=hint)
@@ -106,19 +101,15 @@ def table_inputs(path: str, data: str) -> tables.Inputs | None:
         return None
     from mica.run.evaluation import table_inputs as inputs_of
 
-    try:
+    with found_at(path, codec.FormatError):
         return inputs_of(codec.decode(read_model(path)))
-    except codec.FormatError as e:
-        raise e.at(path) from None
 
 
 def read_parts(path: str) -> list[bytes]:
     """Bytes of a .mica file; of a part of a model also of the others, which lie beside it. The given one comes first. Raises MicaError."""
     data = read_model(path)
-    try:
+    with found_at(path):
         part = parts.read(codec.decode(data))
-    except MicaError as e:
-        raise e.at(path) from None
     if part is None:
         return [data]
     given = Path(path)
@@ -158,23 +149,15 @@ def open_model(
 
     check: raises MicaError where what the model is to be given does not fit it. A board may have to be built first, for minutes.
     """
-    from mica.file.codec import FormatError
     from mica.run.open import open_runner  # here, so that pack and info need not wait for what talks to boards
 
     if open_beside := _beside(target):
         data, *others = read_parts(path)
-        try:
+        with found_at(path, codec.FormatError):
             return open_beside(data, target, say, custom=custom, others=others)
-        except FormatError as e:
-            raise e.at(path) from None
     data = read_model(path)
     if check is not None and target != "host":
-        try:
+        with found_at(path, codec.FormatError):
             check(codec.decode(data))
-        except FormatError as e:
-            raise e.at(path) from None
-    with Progress(f"sending {Path(path).name} to {target}", "bytes") as progress:
-        try:
-            return open_runner(data, target, say, progress, icount=icount, custom=custom)
-        except FormatError as e:
-            raise e.at(path) from None
+    with Progress(f"sending {Path(path).name} to {target}", "bytes") as progress, found_at(path, codec.FormatError):
+        return open_runner(data, target, say, progress, icount=icount, custom=custom)

@@ -17,7 +17,7 @@ from mica.compile.state import State
 from mica.cost.prediction import Prediction, predict
 from mica.cost.table import Table
 from mica.custom import NO_CUSTOM, CustomOps
-from mica.errors import MicaError
+from mica.errors import MicaError, writing
 from mica.passes.streaming import Window
 from mica.quantise.choose_bits import Bits
 
@@ -67,13 +67,11 @@ class Packed:
     def save(self, path: str | Path) -> Path:
         """Writes the file, whole or not at all; returns its path. Raises MicaError."""
         path = Path(path)
-        try:
+        with writing(path):
             handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=path.name)
             with os.fdopen(handle, "wb") as f:
                 f.write(self.data)
             os.replace(temporary, path)
-        except OSError as e:
-            raise MicaError(f"{path}: cannot be written: {e.strerror}") from None
         return path
 
     @cached_property

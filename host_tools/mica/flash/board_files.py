@@ -10,7 +10,7 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
-from mica.errors import MicaError
+from mica.errors import MicaError, writing
 from mica.link import on_board
 from mica.link.answers import ask, name, one_of, size
 from mica.link.board import ANSWER_BYTES, SILENCE, BoardError, Link, PutProgress
@@ -107,7 +107,7 @@ def _copy(board: Link, entries: list[Entry], backup: Backup, progress: PutProgre
     board.exec(on_board.source("read_file"))
     for entry in entries:
         local = backup.local(entry.path)
-        try:
+        with writing(local):
             if entry.folder:
                 local.mkdir()
                 continue
@@ -115,8 +115,6 @@ def _copy(board: Link, entries: list[Entry], backup: Backup, progress: PutProgre
                 raise MicaError(f"{local}: two files of the board have this name here", todo="rename one")
             data = _read(board, entry)
             local.write_bytes(data)
-        except OSError as error:
-            raise MicaError(f"cannot write {local}: {error.strerror}") from None
         backup.hashes[entry.path] = hashlib.sha256(data).hexdigest()
         done += entry.size
         progress(done, total)

@@ -6,7 +6,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from mica.errors import MicaError
+from mica.errors import MicaError, reading
 from mica.format.schema import MAGIC
 from mica.importer.tflite import schema
 
@@ -81,11 +81,8 @@ def read_as(path: str | Path) -> str:
 
 def head_of(path: Path) -> bytes:
     """The first bytes of a file. Raises MicaError."""
-    try:
-        with open(path, "rb") as f:
-            return f.read(HEAD)
-    except OSError as e:
-        raise MicaError(f"{path}: cannot be read: {e.strerror}") from None
+    with reading(path), open(path, "rb") as f:
+        return f.read(HEAD)
 
 
 def _refusal(path: Path, kind: Kind) -> MicaError:

@@ -9,7 +9,7 @@ import numpy as np
 
 from mica import engine
 from mica.data.calibration import fit_any
-from mica.errors import MicaError
+from mica.errors import MicaError, found_at, reading
 from mica.file import codec, scores
 from mica.format import output_groups
 from mica.format.values import QUANTISED, dequantise_output, quantise_input
@@ -40,18 +40,14 @@ class Model:
         if isinstance(model, bytes | bytearray | memoryview):
             data = bytes(model)
         elif isinstance(model, str | Path):
-            try:
+            with reading(model):
                 data = Path(model).read_bytes()
-            except OSError as e:
-                raise MicaError(f"{model}: cannot be read: {e.strerror}") from None
         else:
             raise MicaError(
                 f"a model was asked of {type(model).__name__}", todo="give a .mica file's path or its bytes"
             )
-        try:
+        with found_at(str(model) if isinstance(model, str | Path) else "the model"):
             self._model = codec.decode(data)
-        except codec.FormatError as e:
-            raise e.at(str(model) if isinstance(model, str | Path) else "the model") from None
         self._loaded = engine.load(data)
         self._inputs = [self._model.tensors[i] for i in self._model.inputs]
         self._outputs = [self._model.tensors[i] for i in self._model.outputs]

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from mica.boards import BoardSpec
-from mica.errors import MicaError
+from mica.errors import MicaError, writing
 from mica.resources import data_dir
 from mica.toolchain.build import BuildResult
 from mica.toolchain.process import clean_environment
@@ -52,12 +52,10 @@ def write(board: BoardSpec, result: BuildResult, image: Path) -> Path:
     """Write the notices of a firmware that was built beside `image`, a copy of it, and return the file."""
     path = image.with_name(f"{image.name}.NOTICES.txt")
     found = linked(result.elf.parent, result.tree / "ports" / board.port.name, result.tree)
-    try:
+    with writing(path):
         path.write_text(
             notices(f"{board.name}, MicroPython {result.micropython}", found, result.tree), encoding="utf-8"
         )
-    except OSError as error:
-        raise MicaError(f"cannot write {path}: {error.strerror}") from None
     return path
 
 

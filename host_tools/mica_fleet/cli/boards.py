@@ -18,7 +18,7 @@ from mica.cli import eval as eval_command
 from mica.cli import target, text
 from mica.cli.say import say
 from mica.data.calibration import decode, fit_any, read_arrays
-from mica.errors import MicaError
+from mica.errors import MicaError, reading, writing
 from mica.file import codec
 from mica.format.names import printable
 from mica.link.targets import open_board
@@ -290,11 +290,8 @@ def run(args: argparse.Namespace) -> int:
         y = runner.predict(x)
         seconds = time.monotonic() - begun
     if args.output:
-        try:
-            with open(args.output, "wb") as f:
-                np.save(f, y)
-        except OSError as e:
-            raise MicaError(f"{args.output}: cannot be written: {e.strerror}") from None
+        with writing(args.output), open(args.output, "wb") as f:
+            np.save(f, y)
     if args.json:
         text.emit_json({"target": runner.target, "samples": len(y), "seconds": seconds, "output": args.output})
     else:
@@ -309,13 +306,11 @@ def _open(args: argparse.Namespace) -> FleetRunner:
     data, *others = target.read_parts(args.model)
     journal = None
     if args.journal:
-        try:
+        with reading(args.data):
             about = {
                 "model": zlib.crc32(b"".join(sorted([data, *others]))),
                 "data": zlib.crc32(Path(args.data).read_bytes()),
             }
-        except OSError as e:
-            raise MicaError(f"{args.data}: cannot be read: {e.strerror}") from None
         journal = Journal(Path(args.journal), about | {"samples": getattr(args, "samples", None)})
         if journal.answers:
             say(f"{len(journal.answers)} answers are in {args.journal} already")

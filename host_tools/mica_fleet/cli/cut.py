@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mica.cli import model_options, outputs, target, text
-from mica.errors import MicaError
+from mica.errors import MicaError, found_at
 from mica.printable import three_digits
 
 if TYPE_CHECKING:
@@ -52,10 +52,8 @@ def run(args: argparse.Namespace) -> int:
     data = model_options.file_bytes(args, args.model, scratch=board.scratch)
     given = Path(args.model)
     must_fit = args.board is not None or n is None
-    try:
+    with found_at(str(given)):
         found = cut(data, n, board, link, args.objective, must_fit, target.custom_of(args))
-    except MicaError as e:
-        raise e.at(str(given)) from None
     name = given.name.removesuffix(".mica") if given.suffix == ".mica" else given.stem
     stem = Path(args.output) if args.output else given.with_name(name)
     of = len(found.stages)
