@@ -6,6 +6,7 @@ KEYS explains the words; host_tools/docs/sound.md has a table of them, and the s
 import itertools
 import math
 from collections.abc import Callable, Mapping
+from typing import Any
 
 import numpy as np
 
@@ -52,7 +53,7 @@ KEYS: Mapping[str, tuple[Callable[[str], object], str]] = {
     "least": (size, SIZE),  # what it is at least, before a logarithm
 }
 
-DEFAULTS: Mapping[str, object] = {
+DEFAULTS: Mapping[str, Any] = {
     "rate": 100,
     "axes": 1,
     "stats": _stats("mean+std+min+max+ptp+cross"),
@@ -83,16 +84,15 @@ def parse(text: str, shape: tuple[int, ...] | None, what: str) -> AxisFeatures:
     return _checked(text, v, shape, what)
 
 
-def _checked(text: str, v: Mapping[str, object], given: tuple[int, ...] | None, what: str) -> AxisFeatures:
-    rate, rows, axes = (_int(v, key) for key in ("rate", "rows", "axes"))
+def _checked(text: str, v: Mapping[str, Any], given: tuple[int, ...] | None, what: str) -> AxisFeatures:
+    rate, rows, axes = (v[key] for key in ("rate", "rows", "axes"))
     stats, unit = v["stats"], v["unit"]
-    assert isinstance(stats, tuple) and isinstance(unit, tuple)
     _require(text, 2 <= rows <= MOST_ROWS, f"rows={rows}: expected 2 to {MOST_ROWS}")
     _require(text, axes <= MOST_AXES, f"axes={axes}: expected {MOST_AXES} at most")
     _require(
         text, len(unit) in (1, axes), f"unit: has {len(unit)} numbers; expected one, or one for each of {axes} axes"
     )
-    _require(text, min(unit) > 0 and _float(v, "times") > 0, "unit and times have to be more than 0")
+    _require(text, min(unit) > 0 and v["times"] > 0, "unit and times have to be more than 0")
     assert len(stats) <= MOST_STATS
     fft, edges = _edges(text, v, rate, rows)
     bands = _bands(text, edges, rate, fft)
@@ -111,16 +111,16 @@ def _checked(text: str, v: Mapping[str, object], given: tuple[int, ...] | None, 
     units = np.array(unit if len(unit) == axes else unit * axes, np.float64)
     common = {"rate": rate, "rows": rows, "axes": axes, "stats": stats, "unit": units, "across": across}
     if not bands:
-        return AxisFeatures(**common)  # type: ignore[arg-type]
-    times = _float(v, "times")
+        return AxisFeatures(**common)
+    times = v["times"]
     return AxisFeatures(
-        **common,  # type: ignore[arg-type]
+        **common,
         bands=bands,
         fft=fft,
         window=window(str(v["window"]), rows),
         energy=str(v["energy"]),
         times=times,
-        least=_float(v, "least") if "least" in v else times * float(units.min()) ** 2,
+        least=v.get("least", times * float(units.min()) ** 2),
     )
 
 
@@ -129,25 +129,24 @@ def _require(text: str, true: bool, todo: str) -> None:
         raise MicaError(f"--frontend {text}: {todo}")
 
 
-def _edges(text: str, v: Mapping[str, object], rate: int, rows: int) -> tuple[int, tuple[float, ...]]:
+def _edges(text: str, v: Mapping[str, Any], rate: int, rows: int) -> tuple[int, tuple[float, ...]]:
     """Points of the transform, and the edges of the bands in Hz; 0 and none without bands."""
-    n = _int(v, "bands")
+    n = v["bands"]
     if n == 0 and "edges" not in v:
         return 0, ()
     points = 1 << (rows - 1).bit_length()
-    fft = _int(v, "fft") if "fft" in v else max(audio.LEAST_POINTS, points)
+    fft = v.get("fft", max(audio.LEAST_POINTS, points))
     power_of_two = audio.LEAST_POINTS <= fft <= audio.MOST_POINTS and fft & (fft - 1) == 0
     _require(text, power_of_two, f"fft={fft}: expected 32, 64 and so on to {audio.MOST_POINTS}")
     _require(text, rows <= fft, f"rows={rows} is longer than fft={fft}")
     if "edges" in v:
         edges = v["edges"]
-        assert isinstance(edges, tuple)
         _require(
             text, "fmin" not in v and "fmax" not in v, "edges= says where bands begin and end; leave fmin and fmax out"
         )
     else:
-        fmin = _float(v, "fmin") if "fmin" in v else rate / fft
-        fmax = _float(v, "fmax") if "fmax" in v else rate / 2
+        fmin = v.get("fmin", rate / fft)
+        fmax = v.get("fmax", rate / 2)
         edges = tuple(fmin + (fmax - fmin) * k / n for k in range(n + 1))
     rises = len(edges) > 1 and all(a < b for a, b in itertools.pairwise(edges)) and edges[-1] <= rate / 2
     _require(
@@ -178,15 +177,3 @@ def _fit(text: str, shape: tuple[int, ...], what: str, axes: int, each: int) -> 
             f"--frontend {text}: gives {axes * each} features, {each} of each axis ({axes}), and {what} is {list(shape)}",
             todo="axes=, stats= and bands= say how many there are",
         )
-
-
-def _int(v: Mapping[str, object], key: str) -> int:
-    value = v[key]
-    assert isinstance(value, int)
-    return value
-
-
-def _float(v: Mapping[str, object], key: str) -> float:
-    value = v[key]
-    assert isinstance(value, float)
-    return value

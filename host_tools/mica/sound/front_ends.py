@@ -7,6 +7,7 @@ KEYS; host_tools/docs/sound.md has a table of the presets and examples for other
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -73,7 +74,7 @@ OF_ENERGIES = (*OF_ALL, "window", "scale", "norm", "power", "preemphasis", "befo
 OF_WINDOWS: Mapping[str, str] = {axis_features.KIND: "makes statistics of a whole window"}
 OF_FRAMES: Mapping[str, str] = dict.fromkeys(("pcan", "pcen"), "its noise goes on from frame to frame")
 
-DEFAULTS: Mapping[str, object] = {
+DEFAULTS: Mapping[str, Any] = {
     "rate": 16000,
     "frame": 480,
     "hop": 320,
@@ -144,31 +145,22 @@ class Description:
 
     text: str
     kind: str
-    values: Mapping[str, object]
+    values: Mapping[str, Any]
 
     @property
     def columns(self) -> int:
         """Features of a row."""
-        return self._int("coefs" if self.kind == "mfcc" else "mels")
-
-    def _int(self, key: str) -> int:
-        value = self.values[key]
-        assert isinstance(value, int)
-        return value
-
-    def _float(self, key: str) -> float:
-        value = self.values[key]
-        assert isinstance(value, float)
-        return value
+        columns: int = self.values["coefs" if self.kind == "mfcc" else "mels"]
+        return columns
 
     def front_end(self, rows: int) -> FrontEnd:
         """The tables, for a network that takes so many rows. Raises MicaError where the description contradicts itself."""
-        v, frame, hop, rate = self.values, self._int("frame"), self._int("hop"), self._int("rate")
-        fft = self._int("fft") if "fft" in v else max(LEAST_POINTS, 1 << (frame - 1).bit_length())
-        fmin, fmax = self._float("fmin"), self._float("fmax") if "fmax" in v else rate / 2
+        v = self.values
+        frame, hop, rate, mels, columns = v["frame"], v["hop"], v["rate"], v["mels"], self.columns
+        fft = v.get("fft", max(LEAST_POINTS, 1 << (frame - 1).bit_length()))
+        fmin, fmax = v["fmin"], v.get("fmax", rate / 2)
         before = v["before"] == "yes"
-        samples = self._int("samples") if "samples" in v else before + frame + (rows - 1) * hop
-        mels, columns = self._int("mels"), self.columns
+        samples = v.get("samples", before + frame + (rows - 1) * hop)
         for wrong, todo in (
             (
                 not LEAST_POINTS <= fft <= MOST_POINTS or fft & (fft - 1),
@@ -178,12 +170,12 @@ class Description:
             (fmin >= fmax or fmax > rate / 2, f"fmin={fmin:g}, fmax={fmax:g}: expected fmin < fmax <= {rate / 2:g} Hz"),
             (columns > mels, f"coefs={columns} of mels={mels}"),
             (samples < before + frame or samples > 65535, f"{samples} samples: expected {before + frame} to 65535"),
-            (self._float("preemphasis") > 1, "preemphasis: expected 0 to 1"),
-            ("low" in v and "high" in v and self._float("low") >= self._float("high"), "low is not below high"),
-            (self._float("unit") == 0 or self._float("times") == 0, "unit and times have to be more than 0"),
+            (v["preemphasis"] > 1, "preemphasis: expected 0 to 1"),
+            ("low" in v and "high" in v and v["low"] >= v["high"], "low is not below high"),
+            (v["unit"] == 0 or v["times"] == 0, "unit and times have to be more than 0"),
             (v.get("s") == 0 or v.get("time") == 0, "s and time have to be more than 0"),
-            (self._float("r") == 0, "r has to be more than 0"),
-            (self._float("eps") == 0, "eps has to be more than 0"),
+            (v["r"] == 0, "r has to be more than 0"),
+            (v["eps"] == 0, "eps has to be more than 0"),
         ):
             if wrong:
                 raise MicaError(f"--frontend {self.text}: {todo}")
@@ -194,7 +186,7 @@ class Description:
         if len(dead) == mels:
             raise MicaError(f"--frontend {self.text}: no filter holds a bin", todo="take a larger fft or fewer mels")
         logarithm = {"ln": 1.0, "log2": 1 / _ln(2), "log10": 1 / _ln(10), "db": 10 / _ln(10)}[str(v["log"])]
-        floor, power = self._float("floor"), v["power"] == "2"
+        floor, power = v["floor"], v["power"] == "2"
         return FrontEnd(
             rate=rate,
             samples=samples,
@@ -206,32 +198,32 @@ class Description:
             dct=dct(str(v["dct"]), columns, mels) if self.kind == "mfcc" else None,
             power=power,
             peak=v["peak"] == "yes",
-            preemphasis=self._float("preemphasis"),
+            preemphasis=v["preemphasis"],
             before=before,
-            floor=self._float("least") if "least" in v else floor,
+            floor=v.get("least", floor),
             limit="least" in v,
-            factor=logarithm * self._float("times"),
-            shift=self._float("plus"),
-            unit=self._float("unit"),
-            least=self._float("low") if "low" in v else None,
-            most=self._float("high") if "high" in v else None,
+            factor=logarithm * v["times"],
+            shift=v["plus"],
+            unit=v["unit"],
+            least=v.get("low"),
+            most=v.get("high"),
             pcen=self._pcen(rate, hop) if self.kind == "pcen" else None,
         )
 
     def _pcen(self, rate: int, hop: int) -> Pcen:
-        start = self.values["start"]
-        if "s" in self.values:
-            s = self._float("s")
+        v = self.values
+        if "s" in v:
+            s = v["s"]
         else:  # of a filter whose answer to a step has this time constant, as librosa has it
-            frames = (self._float("time") if "time" in self.values else TIME) * rate / hop
+            frames = v.get("time", TIME) * rate / hop
             s = (math.sqrt(1 + 4 * frames**2) - 1) / (2 * frames**2)
         return Pcen(
             s=s,
-            alpha=self._float("alpha"),
-            delta=self._float("delta"),
-            r=self._float("r"),
-            eps=self._float("eps"),
-            start=start if isinstance(start, float) else None,
+            alpha=v["alpha"],
+            delta=v["delta"],
+            r=v["r"],
+            eps=v["eps"],
+            start=v["start"] if isinstance(v["start"], float) else None,
         )
 
     def _speech(
@@ -267,7 +259,6 @@ def shape_alone(text: str) -> tuple[int, ...]:
     frame, hop, samples = (v.get(key) for key in ("frame", "hop", "samples"))
     if not isinstance(samples, int):
         raise MicaError(f"--frontend {text}: samples= is missing", todo="expected how many samples a recording has")
-    assert isinstance(frame, int) and isinstance(hop, int)
     return (1, max(1, (samples - (v["before"] == "yes") - frame) // hop + 1), described.columns)
 
 
