@@ -5,11 +5,13 @@ boards/, firmware/, usermod_c/ and host_tools/web/ become mica/_data/... in a wh
 """
 
 import os
+import re
 import shutil
 import sys
 from pathlib import Path
 
 from setuptools import Extension, setup
+from setuptools.command.build_ext import build_ext
 from setuptools.command.build_py import build_py
 
 ROOT = Path(__file__).resolve().parent
@@ -19,8 +21,8 @@ from mica.toolchain import stubs  # noqa: E402
 from mica.toolchain.source_lists import listed  # noqa: E402
 
 DATA = ("boards", "firmware", "usermod_c", "host_tools/web")
-# No debug information, which Python's own flags ask for (four fifths of the file), no symbols but the module's entry, no unused functions.
-SMALL = ("-g0", "-fvisibility=hidden", "-fno-asynchronous-unwind-tables", "-ffunction-sections", "-fdata-sections")
+# No debug information, which Python's own flags ask for (four fifths of the file).
+SMALL = ("-g0", "-fno-asynchronous-unwind-tables")
 
 
 class BuildWithData(build_py):
@@ -39,37 +41,40 @@ class BuildWithData(build_py):
             shutil.copytree(ROOT / name, target, ignore=ignored)
 
 
+class BuildEngine(build_ext):
+    """Exports the engine's own functions, where a compiler asks for a list, and no entry for Python."""
+
+    def get_export_symbols(self, ext: Extension) -> list[str]:
+        return ext.export_symbols
+
+
 def engine() -> list[Extension]:
-    """The engine as a CPython extension; without a C compiler it is left out and numpy takes its place."""
-    binding = ROOT / "host_tools" / "mica" / "engine" / "_engine.c"
+    """The engine as a shared library that ctypes opens; without a C compiler it is left out and numpy takes its place."""
     engine_list = ROOT / "usermod_c" / "sources.txt"
-    if not binding.exists() or not engine_list.exists():
+    if not engine_list.exists():
         return []
+    calls = ROOT / "host_tools" / "mica" / "engine" / "native.py"
     kernels = ROOT / "usermod_c" / "kernels" / "isa" / "x86"
     files = (*listed(engine_list), *listed(kernels / "sources.txt"))
     sources = [Path(os.path.relpath(path, ROOT)).as_posix() for path in files]
     return [
         Extension(
             "mica.engine._engine",
-            sources=[
-                "host_tools/mica/engine/_engine.c",
-                "host_tools/mica/engine/_kernels.c",
-                *sources,
-            ],
+            sources=sources,
+            export_symbols=re.findall(r'^    "(mica_\w+)":', calls.read_text(encoding="utf-8"), re.M),
             depends=[str(path.relative_to(ROOT)) for path in (ROOT / "usermod_c").rglob("*.h")],
             include_dirs=["usermod_c/include", "usermod_c/kernels", "usermod_c/kernels/isa/x86"],
             extra_compile_args=["-O2", "-ftree-vectorize", "-std=c99", "-Werror=implicit-function-declaration", *SMALL],
-            extra_link_args=["-Wl,-s,--gc-sections"] if sys.platform == "linux" else [],
-            define_macros=[("Py_LIMITED_API", "0x030B0000")],
+            extra_link_args=["-Wl,-s"] if sys.platform == "linux" else [],
             py_limited_api=True,
             optional=True,
         )
     ]
 
 
-# One wheel for every Python from 3.11: the engine keeps to the stable ABI, and nothing else is compiled.
+# One wheel for every Python from 3.11: the engine knows nothing of Python, and nothing else is compiled.
 setup(
     ext_modules=engine(),
-    cmdclass={"build_py": BuildWithData},
+    cmdclass={"build_ext": BuildEngine, "build_py": BuildWithData},
     options={"bdist_wheel": {"py_limited_api": "cp311"}},
 )

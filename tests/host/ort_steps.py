@@ -117,7 +117,7 @@ class Steps:
 
     def _write(self, t: int, x: np.ndarray) -> None:
         if isinstance(self.loaded, engine.NativeModel):
-            self.loaded._model.write(t, np.ascontiguousarray(x).tobytes())
+            self.loaded.write(t, np.ascontiguousarray(x).tobytes())
         else:
             self.loaded._write(t, x)  # type: ignore[attr-defined]
 

@@ -5,12 +5,9 @@ A test is all cases of a kernel: thousands of tests of a millisecond would take 
 
 import contextlib
 import ctypes
-import importlib.util
 import itertools
 import math
-import sysconfig
 from collections.abc import Iterator, Sequence
-from types import ModuleType
 
 import c_build
 import numpy as np
@@ -19,6 +16,7 @@ from cases import CASES, Case
 from one_step import Placed, model_of, patched, with_few_weights
 
 from mica import engine
+from mica.engine.native import Library
 from mica.file import check, codec
 from mica.file.codec import FormatError
 from mica.format.schema import STEP_FLAGS
@@ -86,20 +84,14 @@ def _equals_oracle(c: Case) -> None:
 
 
 @pytest.fixture(scope="module")
-def with_reference_kernels(tmp_path_factory: pytest.TempPathFactory) -> ModuleType:
-    """The engine's module, compiled with the reference kernels instead of those of this computer."""
+def with_reference_kernels(tmp_path_factory: pytest.TempPathFactory) -> Library:
+    """The engine, compiled with the reference kernels instead of those of this computer."""
     build, library = c_build.Build("ref"), tmp_path_factory.mktemp("ref") / "_engine.so"
-    binding = map(str, (c_build.ROOT / "host_tools" / "mica" / "engine").glob("*.c"))
-    flags = ("-fPIC", "-DPy_LIMITED_API=0x030B0000", f"-I{sysconfig.get_path('include')}")
-    c_build.link(library, build, c_build.objects(build, (*build.sources, *binding), *flags), "-shared")
-    spec = importlib.util.spec_from_file_location("_engine", library)
-    assert spec and spec.loader
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    c_build.link(library, build, c_build.objects(build, build.sources, "-fPIC"), "-shared")
+    return Library(str(library))
 
 
-def test_reference_kernels_equal_oracle(with_reference_kernels: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reference_kernels_equal_oracle(with_reference_kernels: Library, monkeypatch: pytest.MonkeyPatch) -> None:
     assert engine._engine.isa() in ("vector", "avx2", "avx512vnni") and with_reference_kernels.isa() == "ref"
     monkeypatch.setattr(engine, "_engine", with_reference_kernels)
     for c in CASES:
@@ -139,7 +131,7 @@ def _in_slices(c: Case) -> None:
     rows, y = model.step_rows(0), len(c.xs)
     assert c.rows in (None, rows)
     per_row = -(-expected.size // rows) if expected.size % rows == 0 else 4  # of one row of a fully connected layer
-    model._model.write(y, b"\x5a" * expected.nbytes)
+    model.write(y, b"\x5a" * expected.nbytes)
     cuts = sorted({0, rows // 3, rows // 2, rows})
     for begin, end in reversed(list(itertools.pairwise(cuts))):
         model.run_rows(0, begin, end)
@@ -322,7 +314,7 @@ def test_scratch_min() -> None:
     for k in KERNELS:
         for channels in (1, 3, 64, 65535):
             for reduction in (1, 9, 2304, 2**20):
-                in_c = engine._engine.scratch_min(k.id, channels, reduction)
+                in_c = engine._engine.mica_scratch_min(k.id, channels, reduction)
                 assert scratch_min(k.name, channels) == in_c
-        assert engine._engine.kernel_name(k.id) == k.name
-    assert engine._engine.kernel_name(0) is None
+        assert engine._engine.mica_kernel_name(k.id).decode() == k.name
+    assert engine._engine.mica_kernel_name(0) is None
