@@ -119,7 +119,8 @@ class _Cutting:
         return Stage(model, data, piece, p, takes, gives, seconds)
 
     def cost(self, first: int, end: int) -> float:
-        """By the objective; infinite where a request would be too large, or the part was found not to fit."""
+        """Return the cost by the objective; infinite where a request would be too large, or the part was found not
+        to fit."""
         known = self._costs.get((first, end))
         if known is None:
             known = self._costs[first, end] = self._cost(first, end)
@@ -138,7 +139,7 @@ class _Cutting:
         return self._seconds(first, end)
 
     def _seconds(self, first: int, end: int) -> float:
-        """Of a stage; of a board without a clock, cycles."""
+        """Return those of a stage; of a board without a clock, cycles."""
         piece = self.cutter.piece(first, end)
         run, layer = self._each
         cycles = run + layer * (end - first) + sum(self._step_costs[first:end])
@@ -154,7 +155,7 @@ class _Cutting:
         return self._stages[first, end]
 
     def _cuts(self, n: int) -> list[int] | None:
-        """Of those that are best by the objective, the fastest."""
+        """Return of those that are best by the objective the fastest."""
         cuts = best_cuts(len(self.cutter), n, self.cost)
         if cuts is None or self.objective == "slowest":
             return cuts

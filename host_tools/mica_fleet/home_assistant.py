@@ -36,7 +36,7 @@ _SAY_SECONDS = 0.5  # an answer of a model at most so often: it is for people
 
 
 def config_topic(fleet: str, board: str = "") -> str:
-    """Of a board, or of the server."""
+    """Return the topic of a board, or of the server."""
     return f"{PREFIX}/device/{_id(fleet, board)}/config"
 
 

@@ -63,7 +63,7 @@ def takes_batches(model: ModelFile) -> bool:
 
 
 def output_bytes(model: ModelFile) -> int:
-    """Of a sample's answer in JSON, at most."""
+    """Count the bytes of a sample's answer in JSON, at most."""
     return _NUMBER * sum(math.prod(model.tensors[t].dims) for t in model.outputs)
 
 
@@ -72,7 +72,7 @@ def _input_bytes(model: ModelFile) -> int:
 
 
 def most_samples(model: ModelFile) -> int:
-    """Of one request."""
+    """Return how many samples one request may have."""
     if not takes_batches(model):
         return 1
     return max(1, min(MOST_SAMPLES, _LARGEST // max(_input_bytes(model), output_bytes(model))))

@@ -49,7 +49,8 @@ class Seen:
         }
 
     def times(self, store: Store) -> list[dict[str, Any]]:
-        """Of each model on a board that is up: which part of a model it is, milliseconds of its last run, and what is predicted."""
+        """Return for each model on a board that is up: which part of a model it is, milliseconds of its last run,
+        and what is predicted."""
         s = self.state
         if s is None or not s.up:
             return []

@@ -32,7 +32,8 @@ class State(enum.Enum):
 
 
 class Lead:
-    """Of one coordinator. `about`: for people. Methods return what there is to publish. `certain`: the broker has passed on that this one leads,
+    """Takes the lead for one coordinator. `about`: for people. Methods return what there is to publish. `certain`:
+    the broker has passed on that this one leads,
     or that another does, whom `other` names."""
 
     def __init__(self, about: str, now: int) -> None:

@@ -10,7 +10,8 @@ from mica.file import codec
 
 @cache
 def board_called(machine: str) -> BoardSpec | None:
-    """By what MicroPython calls it ("Raspberry Pi Pico W with RP2040"), or a target of `--on` that is emulated; None where it is none of ours."""
+    """Find a board by what MicroPython calls it ("Raspberry Pi Pico W with RP2040"), or a target of `--on` that is
+    emulated; None where it is none of ours."""
     if machine in (emulated := emulated_boards()):
         return emulated[machine]
     if machine.startswith(("linux", "darwin")):

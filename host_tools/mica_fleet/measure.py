@@ -17,7 +17,8 @@ _ANSWER_SECONDS = 10.0
 
 
 def link_speeds(site: Site) -> dict[str, tuple[float, float]]:
-    """Of each board that is up: bytes a second towards it, and seconds of a message beside its bytes. Raises MicaError."""
+    """Measure for each board that is up: bytes a second towards it, and seconds of a message beside its bytes.
+    Raises MicaError."""
     states: dict[str, State] = {}
     answers: queue.SimpleQueue[tuple[str, Answer]] = queue.SimpleQueue()
 

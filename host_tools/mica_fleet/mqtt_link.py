@@ -123,7 +123,7 @@ class Listener:
         return _REFUSED.get(self._code, f"CONNACK {self._code}" if self._code >= 0 else "it does not answer")
 
     def _why(self) -> str:
-        """Of a connection that has ended, or cannot be made."""
+        """Say why a connection has ended, or cannot be made."""
         found = "the connection has ended" if self._code == 0 else f"it refuses {self._user}: {self._refusal()}"
         return f"{found}; it is tried again, after pauses of up to {_LONGEST_PAUSE} s"
 

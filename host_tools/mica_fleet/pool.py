@@ -56,7 +56,7 @@ class Share:
     seen: int = 0  # answers to the model, when `left` was true
 
     def allows(self, m: Model) -> bool:
-        """True: the board may give one more answer unaudited, and it counts."""
+        """Use one of the board's unaudited answers. False if none is left."""
         self.left = min(_SAVED, self.left + (m.answers - self.seen) / max(1, m.owners))
         self.seen = m.answers
         if self.left < 1:
@@ -182,7 +182,7 @@ class Pool:
         return None
 
     def _others(self, work: Work) -> bool:
-        """True: a board has the model that has not failed at this request."""
+        """Return True if a board has the model that has not failed at this request."""
         among = (b for b in self.boards.values() if work.model in b.owns and not b.suspect)
         return any(b.name not in work.failed for b in among)
 

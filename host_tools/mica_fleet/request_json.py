@@ -64,7 +64,7 @@ class Numbers:
             at = end + 1
 
     def _items(self, n: int) -> Iterator[np.ndarray]:
-        """Of a nested array, one item of the outermost after the other."""
+        """Yield of a nested array one item of the outermost after the other."""
         if self.body.count(b"[", self.begin, self.end) > n + 8:
             raise ValueError
         text = self.body[self.begin : self.end].decode()

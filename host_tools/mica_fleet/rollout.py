@@ -22,7 +22,7 @@ from mica.errors import MicaError
 
 
 class State(enum.StrEnum):
-    """Of one board, as AWS IoT Jobs calls them."""
+    """Names the state of one board, as AWS IoT Jobs does."""
 
     QUEUED = "queued"  # not told yet
     IN_PROGRESS = "in progress"
@@ -109,7 +109,8 @@ class _Board:
 
 
 class Rollout:
-    """Of one generation. Every method takes the time in seconds and returns what is to be done. `changed`: boards whose state is another since the
+    """Rolls out one generation. Every method takes the time in seconds and returns what is to be done. `changed`:
+    boards whose state is another since the
     caller last emptied it. An event costs what it changes, not what boards there are."""
 
     def __init__(self, boards: Iterable[str], terms: Terms) -> None:

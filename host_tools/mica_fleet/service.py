@@ -55,7 +55,8 @@ _MOST_BYTES = 1 << 25  # of inputs that wait
 
 
 class Service:
-    """Of these models: name -> its file, or the files of its parts. Close it when done. `broken` is called, from its thread, where it cannot
+    """Serves these models: name -> its file, or the files of its parts. Close it when done. `broken` is called, from
+    its thread, where it cannot
     go on."""
 
     def __init__(

@@ -159,7 +159,7 @@ def _alone(path: Path) -> Iterator[None]:
 
 
 def _hashed(password: str) -> str:
-    """As mosquitto_passwd writes it: PBKDF2 with SHA-512, 101 rounds. These passwords are random, not chosen."""
+    """Hash as mosquitto_passwd does: PBKDF2 with SHA-512, 101 rounds. These passwords are random, not chosen."""
     salt = secrets.token_bytes(12)
     digest = hashlib.pbkdf2_hmac("sha512", password.encode(), salt, 101)
     return f"$7$101${base64.b64encode(salt).decode()}${base64.b64encode(digest).decode()}"

@@ -36,7 +36,7 @@ class Route:
         return f"part {n} of {len(self)}" if len(self) > 1 else "this model"
 
     def input_bytes(self, crc: int) -> int:
-        """Of one request for a model; 0 for one that is not of this route."""
+        """Count those of one request for a model; 0 for one that is not of this route."""
         if crc not in self.crcs:
             return 0
         model = self.models[self.crcs.index(crc)]
@@ -113,7 +113,7 @@ class Stages:
         del trip.keys[key.stage + 1 :]
 
     def forget(self, sample: int) -> None:
-        """It is of no interest any more, whether it is through or not: boards may still answer, and nobody listens."""
+        """Drop a sample; late answers are ignored."""
         trip = self._by_sample.pop(sample, None)
         if trip is None:
             return

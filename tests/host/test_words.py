@@ -132,6 +132,12 @@ def private_word(kind: str, text: str) -> str | None:
     return f"'{found[0]}': {' '.join(text.split())[:80]}" if found else None
 
 
+# First words of a docstring whose first sentence then has no verb.
+VERBLESS = re.compile(r"(Of|As|By|Those|It|True:)(?!\w)")
+# Lines of more than LONGEST columns that each folder may have. The numbers only ever become smaller.
+LONGEST = 120
+LONG_LINES = {"boards": 91, "firmware": 183, "host_tools": 952, "scripts": 54, "tests": 642, "usermod_c": 917}
+GENERATED = ("usermod_c/include/mica_format.h",)
 Rule = Callable[[str, str], str | None]
 RULES: tuple[Rule, ...] = (long_sentence, noun_clause, private_word)
 
@@ -153,6 +159,24 @@ def test_every_text_keeps_the_rule(rule: Rule) -> None:
 )
 def test_a_text_that_breaks_the_rule_is_found(rule: Rule, text: str) -> None:
     assert rule("docstring", text)
+
+
+def test_docstrings_of_the_product_begin_with_a_verb() -> None:
+    wrong = [
+        f"{where}: {text.partition(chr(10))[0]}"
+        for where, kind, text in all_texts()
+        if kind == "docstring" and not where.startswith("tests/") and VERBLESS.match(text)
+    ]
+    assert wrong == []
+
+
+def test_long_lines_become_fewer() -> None:
+    found = dict.fromkeys(LONG_LINES, 0)
+    for path in tracked("py", "c", "h", "S"):
+        name = path.relative_to(ROOT).as_posix()
+        if name not in GENERATED and (folder := name.partition("/")[0]) in found:
+            found[folder] += sum(len(line) > LONGEST for line in path.read_text(encoding="utf-8").splitlines())
+    assert {folder: n for folder, n in found.items() if n > LONG_LINES[folder]} == {}
 
 
 def test_what_is_no_sentence_is_left_alone() -> None:

@@ -101,7 +101,7 @@ class Clocks(Block):
         self.set_frequency(self.hertz)
 
     def peripheral_nanos(self) -> float:
-        """Of a cycle of clk_peri, from clk_sys or a PLL; its divider is not modelled."""
+        """Return nanoseconds of a cycle of clk_peri, from clk_sys or a PLL; its divider is not modelled."""
         source = self.get(self.PERI_CTRL) >> 5 & 7
         return 1e9 / (self.plls[source - 1].hertz if 1 <= source <= 2 else self.hertz)
 

@@ -229,7 +229,7 @@ class Adc(Block):
 
 
 def buses(chip: "Chip") -> dict[int, Block]:
-    """By address, as blocks.py has the others."""
+    """Return the blocks by address, as blocks.py has the others."""
     return {
         **{0x40080000 + 0x8000 * k: Spi(f"SPI{k}", chip, 24 + 2 * k) for k in range(2)},
         **{0x40090000 + 0x8000 * k: I2c(f"I2C{k}", chip, 36 + k) for k in range(2)},

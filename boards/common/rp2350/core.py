@@ -70,7 +70,7 @@ class Core:
         self.asleep = False
 
     def arguments(self) -> list[int]:
-        """Of a function that was called: r0 to r3."""
+        """Return those of a function that was called: r0 to r3."""
         return [self.uc.reg_read(r) for r in R[:4]]
 
     def answer(self, value: int) -> None:
@@ -114,7 +114,7 @@ class Core:
         return best
 
     def _priority(self, masks: bool) -> int:
-        """Of what runs now; with `masks`, raised by PRIMASK, BASEPRI and FAULTMASK."""
+        """Return that of what runs now; with `masks`, raised by PRIMASK, BASEPRI and FAULTMASK."""
         now = min((self.priorities[n] for n in self.active), default=LOWEST)
         if masks:
             primask, basepri, faultmask = (int(self.uc.reg_read(m)) for m in MASKS)

@@ -57,7 +57,7 @@ def add_gate(parser: argparse._ActionsContainer) -> None:
 
 
 def settings(args: argparse.Namespace, model: ModelFile) -> detection.Settings:
-    """Of the options, else of the model. Raises MicaError."""
+    """Return those of the options, else of the model. Raises MicaError."""
     words = tuple(w for w in args.words.split(",") if w)
     usual, own = detection.settings_of(model), {}
     for part in args.threshold.split(",") if args.threshold else ():

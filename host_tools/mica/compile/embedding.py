@@ -120,7 +120,8 @@ def of_front_end(text: str) -> Graph:
 
 
 def centre(s: State) -> State:
-    """Of a front end alone: calibration says what is 0, and what is 1 where features differ in their units."""
+    """Centre the features of a front end alone: calibration says what is 0, and what is 1 where features differ in
+    their units."""
     if not s.job.alone:
         return s
     if s.calibration is None:

@@ -35,7 +35,7 @@ class LayerError:
 
 
 def sqnr_db(exact: np.ndarray, found: np.ndarray) -> float:
-    """Of whole outputs, in dB: of their energy, with its mean."""
+    """Return the ratio of whole outputs in dB: of their energy, with its mean."""
     signal, noise = (float(np.sum(np.square(x, dtype=np.float64))) for x in (exact, exact - found))
     result = decibels(signal, noise)
     return LARGEST if result is None else result

@@ -284,7 +284,7 @@ def unhindered(model: ModelFile, board: BoardSpec, table: Table) -> dict[str, An
 
 
 def _add_calls(costs: list[StepCost | None], model: ModelFile, core: str, table: Table, scratch: int) -> None:
-    """Of steps in strips: the sum of their calls, each a picture of its own."""
+    """Add up steps in strips: the sum of their calls, each a picture of its own."""
     price = table.price(core)
     known: dict[tuple[int, int], float] = {}
 

@@ -63,7 +63,7 @@ class Table:
         return str(self.content["cores"][core]["unit"])
 
     def revision(self, core: str) -> str:
-        """Of the kernels that were measured."""
+        """Name the revision of the kernels that were measured."""
         return str(self.content["cores"][core]["revision"])
 
     def board(self, board: BoardSpec) -> dict[str, float]:
@@ -109,7 +109,7 @@ class Table:
         return cost
 
     def _entry(self, core: str, kind: str) -> Mapping[str, Any] | None:
-        """Of a kind of step; of weights in codes, which were not measured, that of whole ones."""
+        """Return the entry of a kind of step; of weights in codes, which were not measured, that of whole ones."""
         kinds: Mapping[str, Any] = self.content["cores"][core]["kinds"]
         found: Mapping[str, Any] | None = kinds.get(kind) or kinds.get(features.without_codes(kind))
         return found

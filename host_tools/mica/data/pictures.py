@@ -20,7 +20,7 @@ _AS_IT_IS = (1 << FRACTION, -128 << FRACTION)
 
 
 def is_picture(path: str | Path) -> bool:
-    """By its ending."""
+    """Return True if the name has a picture's ending."""
     return Path(path).suffix.lower() in ENDINGS
 
 

@@ -23,7 +23,7 @@ INSTALL = "pip install 'mica-mcu[sound]' reads it"
 
 
 def is_sound(path: str | Path) -> bool:
-    """By its ending."""
+    """Return True if the name has a sound's ending."""
     return Path(path).suffix.lower() in ENDINGS
 
 
@@ -126,7 +126,7 @@ def _resampled(path: Path, x: np.ndarray, found: int, rate: int) -> np.ndarray:
 
 
 def _read_plain(path: Path, rate: int | None) -> tuple[np.ndarray, int]:
-    """Of one channel, 16 bits and that rate, by the standard library. Raises MicaError."""
+    """Read one channel of 16 bits and that rate, by the standard library. Raises MicaError."""
     expected = f"expected one channel, 16 bits{f', {rate} Hz' if rate else ''}: {INSTALL}"
     try:
         with wave.open(_opened(path), "rb") as file:

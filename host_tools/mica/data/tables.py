@@ -58,7 +58,7 @@ _MARKS = (
 
 
 def is_table(path: str | Path) -> bool:
-    """By its ending."""
+    """Return True if the name has a table's ending."""
     return Path(path).suffix.lower() in ENDINGS
 
 

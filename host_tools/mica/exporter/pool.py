@@ -5,7 +5,7 @@ from mica.exporter.step import Form, NoForm, Step, alike, factors
 
 
 def _pads(s: Step) -> tuple[str, list[int]]:
-    """As `conv.picture`. ONNX has no pads as wide as the window."""
+    """Return what `conv.picture` does. ONNX has no pads as wide as the window."""
     x, pads = picture(s)
     if max(pads[0], pads[2]) >= s.p["kernel_h"] or max(pads[1], pads[3]) >= s.p["kernel_w"]:
         raise NoForm

@@ -76,19 +76,19 @@ class Values:
         return all((t, True) in self._integers for t in tensors)
 
     def forget(self, begun: int) -> None:
-        """As `Builder.forget`: what was made by nodes from number `begun` on is gone."""
+        """Forget as `Builder.forget` does: what was made by nodes from number `begun` on is gone."""
         for at, known, key in self._made_at:
             if at > begun:
                 known.pop(key, None)
         self._made_at = [m for m in self._made_at if m[0] <= begun]
 
     def inputs(self) -> list[onnx.ValueInfoProto]:
-        """Of the graph: the model's, then the states as they were."""
+        """Return those of the graph: the model's, then the states as they were."""
         states = [(self.model.tensors[t], name) for t, name in self._states.items()]
         return [*self._inputs, *(helper.make_tensor_value_info(n, _TYPE[s.dtype], s.dims) for s, n in states)]
 
     def outputs(self) -> list[onnx.ValueInfoProto]:
-        """Of the graph: the model's, then the states as they are."""
+        """Return those of the graph: the model's, then the states as they are."""
         result = []
         for t, name in zip(self.model.outputs, self._desired, strict=True):
             record = self.model.tensors[t]

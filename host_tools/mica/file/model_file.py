@@ -63,7 +63,7 @@ class StepRecord:
 
     @property
     def constant_bytes(self) -> int:
-        """Of all constants in the file, but for what fills rows of bytes up."""
+        """Count the bytes of all constants in the file, but for what fills rows of bytes up."""
         layout = LAYOUT_BY_CODE[self.layout]
         size = sum(b.nbytes for b in self.blobs.values())
         if layout.bits == INT8.bits:

@@ -46,7 +46,7 @@ class Frame:
 
     @property
     def bytes(self) -> int:
-        """Of the frame."""
+        """Count the bytes of the frame."""
         return self.width * self.height * PIXEL_BYTES[PICTURE_FORMATS[self.format]]
 
 

@@ -34,7 +34,7 @@ def usual(dtypes: Sequence[str]) -> int:
 
 
 def required(model: ModelFile) -> int:
-    """As place(). Raises MicaError where no output holds scores."""
+    """Return what place() does. Raises MicaError where no output holds scores."""
     if (found := place(model)) == NONE:
         names = ", ".join(f"'{group.name}'" for group in output_groups.read(model))
         raise MicaError(

@@ -52,7 +52,8 @@ def saturate(q: Array) -> Array:
 
 
 def growth(rows: Array) -> Array:
-    """By how much each channel's step has to grow so that int8 holds its integers [Cout, n]: [Cout], 1 where int8 holds them."""
+    """Return by how much each channel's step has to grow so that int8 holds its integers [Cout, n]: [Cout], 1 where
+    int8 holds them."""
     least, most = rows.min(axis=1, initial=0), rows.max(axis=1, initial=0)
     out: Array = np.where((least >= LOW) & (most <= HIGH), 1.0, np.maximum(-least, most) / HIGH)
     return out

@@ -77,7 +77,7 @@ def evaluator(
     constants: Mapping[str, np.ndarray],
     opset: int,
 ) -> ReferenceEvaluator:
-    """Of several nodes, to be run many times."""
+    """Return a model of several nodes, to be run many times."""
     from onnx.reference import ReferenceEvaluator
 
     ins = [helper.make_tensor_value_info(i, onnx.TensorProto.UNDEFINED, None) for i in inputs]

@@ -130,7 +130,7 @@ class _Cut:
 
 
 def _needed(nodes: Sequence[onnx.NodeProto], names: Sequence[str]) -> list[onnx.NodeProto]:
-    """Those that compute some values, in their order."""
+    """Return the nodes that compute some values, in their order."""
     needed, found = set(names), []
     for n in reversed(nodes):
         if not needed.isdisjoint(n.output):

@@ -100,7 +100,7 @@ def definition(state: ImportState, proto: onnx.NodeProto) -> list[onnx.NodeProto
 
 
 def node_attributes(state: ImportState, proto: onnx.NodeProto) -> dict[str, Any]:
-    """Of the node of the graph: before opset 13 a softmax takes all axes from its own on as one."""
+    """Return those of the node of the graph: before opset 13 a softmax takes all axes from its own on as one."""
     attrs = attributes(proto)
     if proto.op_type in ("LogSoftmax", "Softmax") and state.opset < 13:
         return {"axis": attrs.get("axis", 1), "flatten": 1}

@@ -43,7 +43,7 @@ class ImportState:
         return self.graph.values[name].data if name in self.graph.values else None
 
     def shape(self, x: str) -> tuple[int, ...]:
-        """Of a value; () where it is not known."""
+        """Return the shape of a value; () where it is not known."""
         return self.graph.values[x].shape if x in self.graph.values else ()
 
     def fresh(self, base: str) -> str:

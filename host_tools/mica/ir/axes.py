@@ -9,7 +9,7 @@ from mica.ir.front_end import FrontEnd
 
 @dataclass(frozen=True, eq=False, repr=False)  # equal to itself alone: two tables are not looked through
 class AxisFeatures:
-    """Of each axis its statistics, and then of each band the energy of |FFT(window * (samples - mean))|.
+    """Computes of each axis its statistics, and then of each band the energy of |FFT(window * (samples - mean))|.
 
     rows: int16 samples of each of `axes` axes, each worth unit[axis]; `rate` of them a second. stats: numbers in
     `kernels.axes.STATS`. bands: (first bin, number of bins) each; window float64 [rows], zeros behind it to `fft`. energy:

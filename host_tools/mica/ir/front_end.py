@@ -61,7 +61,7 @@ class FrontEnd:
 
     @property
     def input_shape(self) -> tuple[int, ...]:
-        """Of the samples."""
+        """Return the shape of the samples."""
         return (1, self.samples)
 
     @property

@@ -18,7 +18,7 @@ ARITHMETIC: Mapping[str, Callable[[int, int], int]] = {"Add": operator.add, "Mul
 
 
 def _quotient(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Of integers as in C: rounded to zero."""
+    """Divide integers as C does: rounded to zero."""
     safe = np.where(b == 0, 1, b)
     return np.sign(a) * np.sign(safe) * (np.abs(a) // np.abs(safe))
 
@@ -56,7 +56,7 @@ def bounds(g: Graph, name: str, depth: int = 16) -> Bounds | None:
 
 
 def result(g: Graph, op: str, inputs: Sequence[str], depth: int = 16) -> Bounds | None:
-    """Of a sum, difference or product of a value and a constant."""
+    """Compute a sum, difference or product of a value and a constant."""
     a, b = (bounds(g, i, depth) for i in inputs)
     if a is None or b is None or not any(g.is_const(i) for i in inputs):
         return None

@@ -54,13 +54,13 @@ def _attend_constants(x: Tensors, y: Tensor, p: Params, blobs: Blobs) -> None:
 
 
 def _attend_macs(xs: Sequence[Dims], y: Dims, blobs: Blobs) -> int:
-    """Of a length that is the whole cache: each query with each key, each weight with each value."""
+    """Count those of a length that is the whole cache: each query with each key, each weight with each value."""
     q, k = xs[:2]
     return math.prod(q[:-1]) * k[-2] * (q[-1] + y[-1])
 
 
 def _attend_counts(step: Step, xs: Tensors, y: Tensor, scratch: int) -> Cost:
-    """Of a length that is the whole cache."""
+    """Count for a length that is the whole cache."""
     queries, rows, d, e = math.prod(y.dims[:-1]), step.params["rows"], xs[0].dims[-1], y.dims[-1]
     return copies(d, e), {
         "query": float(queries),

@@ -94,7 +94,7 @@ def _logs() -> Array:
 
 
 def bit_length(v: Array) -> Array:
-    """Of int64 numbers from 0 to 2**63 - 1."""
+    """Count the bits of int64 numbers from 0 to 2**63 - 1."""
     n = np.zeros(v.shape, np.int64)
     v = v.copy()
     for step in (32, 16, 8, 4, 2, 1):

@@ -65,7 +65,7 @@ def no_macs(xs: Sequence[Dims], y: Dims, blobs: Blobs) -> int:
 
 
 def weights_macs(xs: Sequence[Dims], y: Dims, blobs: Blobs) -> int:
-    """As TFLite counts them: weights times the outputs that use each."""
+    """Count as TFLite does: weights times the outputs that use each."""
     weights = blobs["weights"]
     return int(weights.size) * (math.prod(y) // weights.shape[0])
 

@@ -111,7 +111,8 @@ def _conv2d_counts(step: Step, xs: Tensors, y: Tensor, scratch: int) -> Cost:
 
 
 def _pair_counts(windows: int, words: int, fours: int, scratch: int) -> Counts:
-    """Of kernels that take two pixels and four channels at once, and a last pixel alone, with the weights of four channels in scratch."""
+    """Count for kernels that take two pixels and four channels at once, and a last pixel alone, with the weights of
+    four channels in scratch."""
     most = max(1, (scratch - 64 - 32 * words) // (16 * words))  # pairs of pixels that are done at once
     passes = -(-windows // 2 // most) if windows > 1 else 1
     return {
@@ -201,7 +202,7 @@ def _depthwise_counts(step: Step, xs: Tensors, y: Tensor, scratch: int) -> Cost:
 
 
 def _band_counts(fours: int, ow: int, columns: int, strips: int, scratch: int) -> Counts:
-    """Of kernels that take four channels at once, bands of two rows and two columns, two windows."""
+    """Count for kernels that take four channels at once, bands of two rows and two columns, two windows."""
     blocks = (columns + 1) // 2
     batches = -(-strips // max(1, (scratch - 160) // (32 * blocks) - 1))  # of bands that scratch holds at once
     return {

@@ -85,7 +85,7 @@ def _log(a: Number) -> int:
 
 
 def _packed(a: Number) -> int:
-    """As a word, never 0."""
+    """Pack it into a word, never 0."""
     if a[0] == 0 or a[1] < LEAST_EXPONENT:
         return 1 << 31
     return 0xFFFFFFFF if a[1] > MOST_EXPONENT else a[0] >> (_WHOLE - _KEPT_BITS) << 8 | (a[1] - LEAST_EXPONENT)

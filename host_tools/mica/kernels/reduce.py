@@ -102,7 +102,8 @@ def _top_k_rules(x: Tensors, y: Tensor, p: Params) -> Shapes:
 
 
 def _top_k_counts(step: Step, xs: Tensors, y: Tensor, scratch: int) -> Cost:
-    """Of elements in no order: the i-th goes among the k best so far with the probability k / i, and half of those move on for it."""
+    """Count for elements in no order: the i-th goes among the k best so far with the probability k / i, and half of
+    those move on for it."""
     axis = step.params["axis"]
     n, k = xs[0].dims[axis], y.dims[axis]
     columns = elements(y) / k

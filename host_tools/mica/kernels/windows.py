@@ -56,7 +56,8 @@ def taps_of(canvas: Array, p: Params, q: Output) -> list[list[Array]]:
 
 @dataclass(frozen=True)
 class Windows:
-    """Of windows that move over a picture: taps inside, rows of taps inside, windows, windows that lie inside whole."""
+    """Counts of windows that move over a picture: taps inside, rows of taps inside, windows, windows that lie inside
+    whole."""
 
     taps: int
     rows: int

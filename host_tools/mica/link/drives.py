@@ -69,7 +69,7 @@ def candidates(system: str = sys.platform, root: Path = Path("/")) -> list[Path]
 
 
 def mount_points(mounts: str) -> list[Path]:
-    """Of the text of /proc/mounts those that can be a drive; blanks in a name are written as \\040 there."""
+    """Return of the text of /proc/mounts those that can be a drive; blanks in a name are written as \\040 there."""
     lines = [line.split() for line in mounts.splitlines()]
     names = [words[1] for words in lines if len(words) > 2 and words[2] in _MOUNTED_AS]
     return [Path(re.sub(r"\\([0-7]{3})", lambda match: chr(int(match[1], 8)), name)) for name in names]

@@ -28,7 +28,8 @@ _EXPECTED = "expected lines of BEGIN END LABEL, in seconds, as Audacity exports 
 
 @dataclass(frozen=True)
 class Settings:
-    """As of `mica.audio.listen`. labels: those that count, none: all but silence and the like. step: samples between two runs, 0: the usual number.
+    """Holds the settings of `mica.audio.listen`. labels: those that count, none: all but silence and the like. step:
+    samples between two runs, 0: the usual number.
     thresholds: of labels with one of their own.
     """
 

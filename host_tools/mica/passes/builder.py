@@ -28,7 +28,7 @@ class Builder:
         return out
 
     def emit_to(self, out: str, op: str, inputs: Sequence[str], attrs: dict[str, Any] | None = None) -> None:
-        """As `emit`, into a value that exists."""
+        """Emit a node into a value that exists."""
         self.nodes.append(Node(op, self.origin, list(inputs), [out], dict(attrs or {})))
 
     def transpose(self, x: str, perm: Sequence[int]) -> str:

@@ -95,7 +95,7 @@ class _Finder:
         return node.outputs[0] in self.fixed
 
     def _leaves_of(self, node: Node) -> list[Leaves]:
-        """Those that a node reads, if all that it reads is of one tree or constant; else none."""
+        """Return those that a node reads, if all that it reads is of one tree or constant; else none."""
         found = [self.leaves.get(i) for i in node.inputs if self._data(i) is None]
         known = [f for f in found if f is not None]
         one = len({f.source for f in known}) == 1 and len(known) == len(found) and "" not in node.inputs

@@ -34,7 +34,7 @@ class Network:
         self.x, self.y = x, y
 
     def __call__(self, x: np.ndarray) -> np.ndarray:
-        """Of each element; float64, any shape."""
+        """Compute each element; float64, any shape."""
         shape = self.graph.value(self.x).shape
         each = [float_ops.run(self.graph, {self.x: np.full(shape, v, np.float32)}) for v in x.reshape(-1)]
         return np.array([values[self.y].reshape(-1)[0] for values in each], np.float64).reshape(x.shape)

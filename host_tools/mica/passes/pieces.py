@@ -1,4 +1,4 @@
-"""Of which pieces a value is made, seen through what only moves them.
+"""Finds of which pieces a value is made, through what only moves them.
 
 Concat(a, b)                                 a, b along its axis
 Transpose(Concat(a, b)), Reshape(...)        Transpose(a), Transpose(b) along another

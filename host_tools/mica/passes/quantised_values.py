@@ -49,7 +49,8 @@ class View:
 
     @property
     def grid(self) -> Quant:
-        """As int8, or int16, whose zero point is 0: as many steps on either side as the longer one has."""
+        """Return the grid of int8, or int16, whose zero point is 0: as many steps on either side as the longer one
+        has."""
         if self.lopsided:
             return Quant(max(-self.ends[0], self.ends[1]) / 32767, 0, 16)
         if self.dtype == "int16":

@@ -67,7 +67,7 @@ def _halves(g: Graph, producers: dict[str, Node], a: str, b: str, shape: Shape) 
 
 
 def _inner(rows: Shape, shape: Shape) -> int:
-    """Of how many rows in turn of `shape` each row is, which is broadcast to it; 0: that is not how they go."""
+    """Tell of how many rows in turn of `shape` each row is, which is broadcast to it; 0: that is not how they go."""
     if rows[-1] * 2 != shape[-1]:
         return 0
     lead, places = rows[:-1], shape[:-1]

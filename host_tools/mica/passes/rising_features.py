@@ -150,7 +150,8 @@ def _thresholds(function: Function, n: int, q: Quant) -> np.ndarray | None:
 
 
 def _reach(function: Function, n: int, sign: int) -> np.ndarray:
-    """Of each column, how far from zero it rises, int64 [n], as a key: a power may overflow, and a logarithm ends at 0."""
+    """Return for each column how far from zero it rises, int64 [n], as a key: a power may overflow, and a logarithm
+    ends at 0."""
     points = _REACH[:, None] * np.ones(n)
     values = sign * function(sign * points)
     with np.errstate(invalid="ignore"):

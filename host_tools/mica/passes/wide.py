@@ -121,7 +121,7 @@ def _sums_fit(quant: Quant | None, w: np.ndarray, b: np.ndarray, steps: np.ndarr
 
 
 def _turned(g: Graph, node: Node) -> bool:
-    """As a convolution of x with zeros between its pixels."""
+    """Return True if a convolution of x with zeros between its pixels computes it."""
     (_, h, w, _), weights = (g.value(i).shape for i in node.inputs[:2])
     strides = node.attrs["strides"]
     fit = min(turned_pads(node, weights)) >= 0 and max(h * strides[0], w * strides[1]) <= MAX_DIM

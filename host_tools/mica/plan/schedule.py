@@ -163,7 +163,7 @@ def _search(problem: _Problem) -> list[int] | None:
 
 
 def _greedy(problem: _Problem) -> list[int]:
-    """Of the steps that can run, always the one that leaves the fewest bytes live."""
+    """Take of the steps that can run always the one that leaves the fewest bytes live."""
     done, live, order = 0, sum(problem.sizes[i] for i in problem.inputs), []
     while done != problem.all_done:
         ready = [k for k, s in enumerate(problem.steps) if not done >> k & 1 and not s.needs & ~done]

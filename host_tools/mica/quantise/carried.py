@@ -13,7 +13,7 @@ ROOM = 1.5  # of a state beyond what was seen
 
 
 def quants(g: Graph, ranges: Mapping[str, Range]) -> dict[str, Quant]:
-    """Of all values that are carried. ranges: of those layers."""
+    """Return the grids of all values that are carried. ranges: of those layers."""
     layers = [n for n in g.nodes if "carried" in n.attrs]
     parent: dict[str, str] = {}
 

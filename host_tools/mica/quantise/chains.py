@@ -52,7 +52,7 @@ ALONE = Chain()
 def noise(
     exact: Graph, tried: Sequence[tuple[Graph, Mapping[str, Quant]]], samples: Samples, pairs: Sequence[StatePair]
 ) -> list[float]:
-    """As `simulate.noise`, for consecutive samples: each takes the states that the one before made."""
+    """Measure as `simulate.noise` does, for consecutive samples: each takes the states that the one before made."""
     names = [n for n in simulate.watched(exact) if all(n in quants for _, quants in tried)]
     ends = [*names, *(result for _, result in pairs)]
     error, size = np.zeros((len(tried), len(names))), np.zeros(len(names))

@@ -173,7 +173,8 @@ def saved(g: Graph, name: str) -> int:
 def smallest(
     queue: Sequence[str], saves: Mapping[str, int], size: Callable[[Sequence[str]], int], limit: int
 ) -> list[str]:
-    """As few layers as the limit needs. saves: about the bytes that each saves; size: bytes of a file with these."""
+    """Choose as few layers as the limit needs. saves: about the bytes that each saves; size: bytes of a file with
+    these."""
     if size([]) <= limit:
         return []
     if (least := size(queue)) > limit:

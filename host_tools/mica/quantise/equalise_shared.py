@@ -77,7 +77,8 @@ def _places(g: Graph, pairs: Sequence[StatePair]) -> list[Place]:
 
 
 def _noise(g: Graph, samples: Samples, held: Samples) -> float:
-    """Of the outputs with 8 bits, in dB: ranges by `samples`, measured on `held`. Places help alone, and may hurt each other."""
+    """Measure the noise of the outputs with 8 bits, in dB: ranges by `samples`, measured on `held`. Places help
+    alone, and may hurt each other."""
     quants = choose_quants(g, calibrate(g, samples))
     return noise(g, [(plain(copy(g), quants), quants)], held)[0]
 
@@ -99,7 +100,7 @@ class Place(Protocol):
         """Factors to try, the first of them ones."""
 
     def error(self, g: Graph, values: Values, s: np.ndarray, sizes: Sizes) -> float:
-        """Of what comes out behind it with 8 bits, against its size."""
+        """Measure the error of what comes out behind it with 8 bits, against its size."""
 
     def scale(self, g: Graph, s: np.ndarray, samples: Samples) -> None:
         """Changes weights, and states among the samples."""

@@ -60,7 +60,7 @@ def _both(a: Range | None, b: Range) -> Range:
 
 
 def width(r: Range) -> float:
-    """Of a range with zero in it, as quantisation will have it."""
+    """Return the width of a range with zero in it, as quantisation will have it."""
     return max(r.high, 0.0) - min(r.low, 0.0)
 
 
@@ -155,7 +155,8 @@ def _inside(r: Range, q: Quant) -> bool:
 
 
 def _range(g: Graph, groups: Groups, node: Node, inputs: list[str], ranges: Mapping[str, Range]) -> Range:
-    """Of the output: the inputs' and the constants', as far as they may widen it; a Resize may overshoot."""
+    """Return the range of the output: the inputs' and the constants', as far as they may widen it; a Resize may
+    overshoot."""
     if node.op == "ResizeLinear":
         return ranges[node.outputs[0]]
     found: Range | None = None

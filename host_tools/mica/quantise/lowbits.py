@@ -205,7 +205,7 @@ class Pairs:
         self.crossed += a.transpose(0, 2, 1) @ b
 
     def merged(self, other: Pairs) -> Pairs:
-        """Of both sets of samples."""
+        """Return the sums of both sets of samples."""
         result = Pairs(self.g, self.node, self.quant)
         for name in ("count", "real", "seen", "products", "crossed"):
             setattr(result, name, getattr(self, name) + getattr(other, name))

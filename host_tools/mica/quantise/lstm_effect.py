@@ -44,7 +44,7 @@ class Weighted:
         return cls((often.numbers * often.unit).sum(axis=1), sums, products.reshape(groups, taps, taps))
 
     def merged(self, other: Weighted) -> Weighted:
-        """Of both sets of samples."""
+        """Return the sums of both sets of samples."""
         return Weighted(self.total + other.total, self.sums + other.sums, self.products + other.products)
 
     @property

@@ -41,7 +41,7 @@ class Moments:
         self.products = np.zeros((self.groups, self.taps, self.taps) if self.with_covariance else (0, 0, 0))
 
     def merged(self, other: Moments) -> Moments:
-        """Of both sets of samples."""
+        """Return the moments of both sets of samples."""
         assert self.quant == other.quant
         result = Moments(self.groups, self.taps, self.quant, self.with_covariance, self.count + other.count)
         for name in ("exact", "integers", "products"):
@@ -50,17 +50,17 @@ class Moments:
 
     @property
     def mean(self) -> np.ndarray:
-        """Of x [groups, K]."""
+        """Return the mean of x [groups, K]."""
         return self.exact * (self.quant.scale / (FINE * max(self.count, 1)))
 
     @property
     def mean_rounded(self) -> np.ndarray:
-        """Of rounded x [groups, K]."""
+        """Return the mean of rounded x [groups, K]."""
         return (self.integers / max(self.count, 1) - self.quant.zero_point) * self.quant.scale
 
     @property
     def covariance(self) -> np.ndarray:
-        """Of rounded x [groups, K, K]; positive definite, by a millionth of the mean square."""
+        """Return the covariance of rounded x [groups, K, K]; positive definite, by a millionth of the mean square."""
         n, zero = max(self.count, 1), self.quant.zero_point
         m = self.integers / n
         of_each = np.diagonal(self.products, axis1=1, axis2=2) / n - 2 * zero * m + zero * zero
@@ -122,7 +122,7 @@ class Rows:
         return x[None]
 
     def sums(self, x: np.ndarray, outside: int) -> np.ndarray:
-        """Of x [samples, n, K]: [1, K]."""
+        """Sum x [samples, n, K]: [1, K]."""
         return np.asarray(x.sum(axis=(0, 1), dtype=np.float64)[None])
 
 

@@ -96,7 +96,8 @@ def _whole(g: Graph, piece: Piece) -> bool:
 
 
 def _width(g: Graph, piece: Piece, ranges: Mapping[str, Range]) -> float | None:
-    """Of a piece's range, with zero in it; None where it is constant or always zero: any scale would do."""
+    """Return the width of a piece's range, with zero in it; None where it is constant or always zero: any scale
+    would do."""
     wide = [width(ranges[s]) for s in piece.sources if not g.is_const(s)]
     return max(wide) or None if wide else None
 

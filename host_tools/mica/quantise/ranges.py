@@ -105,7 +105,7 @@ def _readers(name: str, consumers: Mapping[str, list[Node]]) -> list[Node]:
 
 
 def _distinct(candidates: list[tuple[str, Candidate]], h: Histogram) -> dict[Quant, tuple[str, Candidate]]:
-    """By what they make of a histogram, without those that give the same as an earlier one."""
+    """Keep the methods by what they make of a histogram, without those that give the same as an earlier one."""
     seen: dict[Quant, tuple[str, Candidate]] = {}
     for name, candidate in candidates:
         seen.setdefault(from_range(candidate(h)), (name, candidate))

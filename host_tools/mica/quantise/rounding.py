@@ -163,7 +163,8 @@ class Turns:
 
 
 def turns(c: np.ndarray, dampings: Sequence[float]) -> Turns:
-    """Those that see the most variance come first. c: covariance of the inputs [groups, K, K]; damping is in units of its mean diagonal."""
+    """Order the inputs: those that see the most variance come first. c: covariance of the inputs [groups, K, K];
+    damping is in units of its mean diagonal."""
     spread = np.diagonal(c, axis1=1, axis2=2)  # [groups, K]
     # The weight that is rounded first stands last, for the triangle below is made from the top.
     order = np.argsort(-spread, axis=1, kind="stable")[:, ::-1]

@@ -40,7 +40,8 @@ def measure(
     runs: Runs | None = None,
     known: dict[str, Pair] | None = None,
 ) -> dict[str, Pair]:
-    """Of every recurrent node: its output's name -> what it multiplies. Layers of more than MAX_ENTRIES products are left out.
+    """Measure every recurrent node: its output's name -> what it multiplies. Layers of more than MAX_ENTRIES
+    products are left out.
 
     known: of LSTMs, which do not depend on quants, and is added to.
     """

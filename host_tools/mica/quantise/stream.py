@@ -28,7 +28,7 @@ _EACH = ("lut_s8", "add_s8", "mul_s8", "minmax_s8", "div_s8")
 
 @dataclass(frozen=True)
 class Rows:
-    """Of a value's `length` rows on `axis` the last `new` are made in a run."""
+    """Holds that of a value's `length` rows on `axis` the last `new` are made in a run."""
 
     axis: int
     length: int

@@ -225,7 +225,7 @@ def _noise(built: Sequence[Tuned], samples: Samples, runs: Callable[[Graph], Run
 
 
 def untouched(g: Graph, samples: Samples = ()) -> Tuned:
-    """Of a model that came with all its scales, so that it saw none of the samples."""
+    """Return a model that came with all its scales, so that it saw none of the samples."""
     tuned = Tuned(g, g, {}, {}, PLAIN)
     return replace(tuned, unseen=Unseen(tuned, samples)) if samples else tuned
 
@@ -266,7 +266,8 @@ def _largest(parts: Sequence[equalise.Channels]) -> equalise.Channels:
 
 
 def _uses(g: Graph, samples: Samples) -> tuple[Samples, Samples, Samples]:
-    """Of the samples of a bench, those that candidates are tried on, and those whose moments are taken, of each half."""
+    """Return of the samples of a bench those that candidates are tried on, and those whose moments are taken, of
+    each half."""
     halves, n = (samples[0::2], samples[1::2]), _number(g, MOMENTS, 16, 128)
     return thin(halves[1], _number(g, TRIED, 8, 64)), thin(halves[0], n), thin(halves[1], n)
 
@@ -287,7 +288,7 @@ class _Bench:
         self._choices: dict[int, dict[Hashable, rounding.Candidate]] = {}  # id of a graph ->
 
     def runs(self, g: Graph) -> Runs:
-        """Of the graph, or of the equalised one."""
+        """Return those of the graph, or of the equalised one."""
         return self.floats.runs if g is self.g else self._runs_equalised
 
     @cached_property
@@ -301,7 +302,7 @@ class _Bench:
         return exact, (a, b)
 
     def _ranges(self, recipe: Recipe) -> tuple[dict[str, Range], dict[str, str]]:
-        """Of every activation, and the method that gave it."""
+        """Return those of every activation, and the method that gave it."""
         if (recipe.equalise, recipe.auto) not in self._found:
             exact, halves = self.equalised if recipe.equalise else (self.g, self.seen)
             if recipe.auto:
@@ -338,7 +339,7 @@ class _Bench:
 
 
 def _number(g: Graph, work: int, least: int, most: int) -> int:
-    """Of samples whose runs take `work` multiplications, within bounds."""
+    """Count samples whose runs take `work` multiplications, within bounds."""
     return min(max(work // max(macs(g), 1), least), most)
 
 

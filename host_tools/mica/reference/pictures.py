@@ -44,7 +44,7 @@ def _colours(frame: Frame, data: bytes) -> list[Array]:
 
 
 def _places(n: int, of: int) -> tuple[Array, Array, Array]:
-    """Of n pixels between `of`: the one before, the one behind, and the 32nds of the way between them."""
+    """Return for n pixels between `of`: the one before, the one behind, and the 32nds of the way between them."""
     step = (of << 16) // n
     at = np.clip(np.arange(n, dtype=np.int64) * step + (step >> 1) - 32768, 0, (of - 1) << 16)
     first = at >> 16

@@ -17,7 +17,8 @@ BOARDS = (
 
 
 def facts(model: ModelFile, data: bytes, boards: Sequence[str] = BOARDS) -> dict[str, Any]:
-    """Of the file `data`, decoded as `model`. boards: whose costs are predicted. Raises MicaError for one that is not known.
+    """Return those of the file `data`, decoded as `model`. boards: whose costs are predicted. Raises MicaError for
+    one that is not known.
 
     Keys: name, size, version, arena_bytes, scratch_want, scratch_min, state_bytes, macs, weight_bytes, inputs, outputs (name, shape,
     dtype, scale, zero_point), layers (name, kernel, inputs (`_made_by`), output, macs, weight_bytes, live_bytes), peak_step,

@@ -16,7 +16,7 @@ LEFT, RIGHT, TOP, BOTTOM = 10, 10, 14, 26
 
 
 def facts(model: ModelFile) -> dict[str, Any] | None:
-    """Of the first front end of a model, None where there is none.
+    """Return those of the first front end of a model, None where there is none.
 
     Keys: rate (Hz; None where the file does not say), frame, hop, fft (samples), rows, columns, bands ([first bin, gains of the bins
     from there on] each, the largest of all 1).

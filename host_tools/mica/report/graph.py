@@ -16,7 +16,7 @@ LANES = 8
 
 
 def draw(facts: Mapping[str, Any]) -> str:
-    """Of `report.facts.facts`. Colours are the page's: `currentColor` and the classes box, wire."""
+    """Draw the graph of `report.facts.facts`. Colours are the page's: `currentColor` and the classes box, wire."""
     boxes = [{"name": t["name"], "label": "input", "tensor": t} for t in facts["inputs"]]
     boxes += [{"name": s["name"], "label": s["kernel"], "tensor": s["output"]} for s in facts["layers"]]
     places = {b["tensor"]["name"]: k for k, b in enumerate(boxes)}

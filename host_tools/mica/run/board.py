@@ -182,7 +182,7 @@ class BoardRunner(Runner):
     def _measure(
         self, read: str, mask: int, runs: int, inputs: Inputs
     ) -> tuple[Sequence[int], Sequence[str], int, int]:
-        """Of each step its ticks and its language, the ticks of a run, and bytes of free heap."""
+        """Return of each step its ticks and its language, the ticks of a run, and bytes of free heap."""
         answer = self._call(
             "import machine, time" if "machine" in read else "import time",
             f"remote.bench({read}, {mask:#x}, {runs}, {self._arguments(inputs)})",

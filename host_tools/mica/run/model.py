@@ -85,7 +85,7 @@ class Model:
         return _stacked(rows)
 
     def run(self, x: Array | Sequence[Array] | Mapping[str, Array]) -> Array | list[Array]:
-        """As `predict`, with the integers of the model's tensors in and out: int8, int16 or int32 of `input_dtype`."""
+        """Predict with the integers of the model's tensors in and out: int8, int16 or int32 of `input_dtype`."""
 
         def checked(a: Array, t: codec.TensorRecord) -> Array:
             if a.dtype != np.dtype(t.dtype):

@@ -53,7 +53,8 @@ class Sums:
 
 
 class ChannelSums:
-    """As `Sums`, but each channel (last axis) may differ by a factor: packing makes the channels of a layer alike and takes
+    """Sums as `Sums` does, but each channel (last axis) may differ by a factor: packing makes the channels of a
+    layer alike and takes
     that back in the next one, which is no error."""
 
     def __init__(self) -> None:
@@ -73,7 +74,8 @@ class ChannelSums:
 
 @dataclass(frozen=True)
 class OutputError:
-    """Of one output over all samples. kind: of `output_kinds`. sqnr_db: None where nothing varies; error: the root of the mean
+    """Holds the error of one output over all samples. kind: of `output_kinds`. sqnr_db: None where nothing varies;
+    error: the root of the mean
     square, and largest, both in the output's unit. distinct: different answers of the element that has most of them, and
     expected: as many in float. alike: of `of` classes; found: of `of` scores above 0.5 in float, others: besides.
     beyond_db: what samples that calibration did not see may lose, compared with those that it saw; a tenth of it is off
@@ -252,13 +254,13 @@ class OutputErrors:
 
     @cached_property
     def each(self) -> list[OutputError]:
-        """Of all outputs, in order."""
+        """Return those of all outputs, in order."""
         held = np.array(self.held, bool)
         return [output.result(held, self.share) for output in self.outputs] if self.samples else []
 
     @property
     def answer(self) -> OutputError | None:
-        """Of the output that says the class; else of the first that says something for each place."""
+        """Return that of the output that says the class; else of the first that says something for each place."""
         return next((e for k in (CLASS, MAP, SCORES) for e in self.each if e.kind == k), None)
 
     @property

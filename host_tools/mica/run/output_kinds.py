@@ -17,7 +17,8 @@ SOFTMAX = ("softmax_s8", "softmax_s16", "log_softmax_s8")
 
 
 def kind(model: ModelFile, output: int, labels: int = 0, classes: bool = False) -> str:
-    """Of an output, by its place. labels: how many the model has. classes: the first output is known to tell classes."""
+    """Return the kind of an output, by its place. labels: how many the model has. classes: the first output is known
+    to tell classes."""
     t = model.tensors[model.outputs[output]]
     size = math.prod(t.dims)
     if t.dtype not in QUANTISED:

@@ -55,7 +55,7 @@ class BuildResult:
 
 
 class Settings(TypedDict, total=False):
-    """Of a firmware. Each choice has a folder of its own."""
+    """Holds the choices for a firmware. Each has a folder of its own."""
 
     arena: int | None  # bytes for activations, in the place of the board's
     manifests: Sequence[Path]  # of MicroPython, to freeze as well

@@ -86,13 +86,13 @@ class _Node:
         return self.proto.output[k] if k < len(self.proto.output) else ""
 
     def shape(self, x: str) -> tuple[int, ...]:
-        """Of an input. Raises ValueError where something in front of it is not known."""
+        """Return the shape of an input. Raises ValueError where something in front of it is not known."""
         if not (found := self.state.shape(x)):
             raise ValueError(f"'{x}' has no shape that is known")
         return found
 
     def value(self, x: str) -> np.ndarray | None:
-        """Of a constant."""
+        """Return the value of a constant."""
         return self.state.constant(x)
 
     def real(self, x: str, scale: str, zero: str = "", axis: int = 0) -> str:

@@ -28,7 +28,7 @@ def settle(net: Net, op: Operator) -> None:
 
 
 def _same_batch(net: Net, op: Operator, shape: Shape) -> Shape:
-    """Of operators that take each row of the batch by itself."""
+    """Keep the batch of operators that take each row of it by itself."""
     inputs = [net.tensor(i) for i in op.inputs if i >= 0]
     batches = [t.shape[0] for t in inputs if t.signature[:1] == (-1,) and t.shape]
     return (max(batches), *shape[1:]) if batches and shape else shape

@@ -135,7 +135,7 @@ class _Chain:
         return op.inputs
 
     def _options(self, **expected: tuple[int, int]) -> dict[str, int]:
-        """Those of the operator that is being read; each lies within two limits."""
+        """Return those of the operator that is being read; each lies within two limits."""
         found = flexbuffer.options(self.op.custom)
         for name, (least, most) in expected.items():
             if name not in found:
@@ -167,7 +167,7 @@ class _Chain:
         return x, window.astype(np.int16), {"frame": len(window)}
 
     def _transform(self, p: dict[str, int]) -> int:
-        """As far as the transform. Returns the tensor of how far the frame was shifted."""
+        """Read as far as the transform. Returns the tensor of how far the frame was shifted."""
         op = self._next(self.op.outputs[0], "RESHAPE", KINDS[1])
         if op.kind == "RESHAPE":
             op = self._next(op.outputs[0], KINDS[1])
@@ -204,7 +204,8 @@ class _Chain:
         return *kept, True
 
     def _kept(self, op: Operator, bins: int) -> tuple[int, int]:
-        """Of a slice, between zeros so that all is as long as before: where it begins and ends."""
+        """Find where a slice begins and ends, between zeros so that all is as long as before: where it begins and
+        ends."""
         _, *limits = self._ends(4)
         low, high, stride = (self._table(i, "int32", "its limits").tolist() for i in limits)
         masks = op.options is not None and any(op.options.integer(k, "i") for k in range(5))
@@ -254,7 +255,7 @@ class _Chain:
         return found
 
     def _noise(self, p: dict[str, int]) -> np.ndarray:
-        """As far as the gains. Returns the curve of the gain."""
+        """Read as far as the gains. Returns the curve of the gain."""
         self._next(self.op.outputs[0], KINDS[6])
         self._ends(1, 2)
         one = 1 << kernel.NOISE_BITS

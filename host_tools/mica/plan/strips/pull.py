@@ -139,7 +139,7 @@ class Net:
         return Step(node, name, rows, y.bytes // rows, tuple(found), streams, alone, tuple(own), behind)
 
     def name(self, k: int) -> str:
-        """Of a step's node, or of the fed input."""
+        """Return that of a step's node, or of the fed input."""
         node = self.steps[k].node
         return self.steps[k].y if node is None else node.name
 

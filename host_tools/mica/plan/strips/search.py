@@ -67,7 +67,7 @@ class Planner:
         return record
 
     def price(self, k: int, x_rows: int, rows: int, scratch: int) -> float:
-        """Of a call of step k in the middle of a picture, or with all its rows of the whole step."""
+        """Return the price of a call of step k in the middle of a picture, or with all its rows of the whole step."""
         g, node, record = self.net.g, self.net.steps[k].node, self._records[k]
         if node is None:
             return MOVE * rows * self.net.steps[k].row_bytes
@@ -104,7 +104,7 @@ class Planner:
         return most
 
     def step_cost(self, k: int, band: int, scratch: int) -> float:
-        """Of all calls of a step; band 0: of the step whole."""
+        """Return that of all calls of a step; band 0: of the step whole."""
         key = (k, band, scratch)
         if key not in self._costs:
             s = self.net.steps[k]

@@ -19,7 +19,8 @@ _NEAR = 8  # units of the curve, 2**-8 of a step: it begins and ends where it is
 def parameters(
     p: Pcen, q: Quant, limits: tuple[float | None, float | None], more: float
 ) -> tuple[dict[str, int], np.ndarray]:
-    """Those of the normalisation, and the curve int16 [points]. more: what an energy of the kernel is more than the real one.
+    """Return those of the normalisation, and the curve int16 [points]. more: what an energy of the kernel is more
+    than the real one.
 
     Raises ValueError where the kernel has no numbers for them.
     """

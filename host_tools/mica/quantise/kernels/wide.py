@@ -66,7 +66,7 @@ def _conv(g: Graph, out: Graph, node: Node) -> None:
 
 
 def _depthwise(g: Graph, out: Graph, node: Node) -> None:
-    """As many groups as there are channels."""
+    """Emit a convolution of as many groups as there are channels."""
     w = np.asarray(g.data(node.inputs[1]))
     params = window_params(node, (w.shape[1], w.shape[2]))
     groups = g.value(node.inputs[0]).shape[3]

@@ -75,7 +75,7 @@ def _strided(g: Graph, out: Graph, node: Node) -> None:
 
 
 def _remap(g: Graph, out: Graph, node: Node) -> None:
-    """As one step, or in two, one of which moves along a single dimension."""
+    """Move in one step, or in two, one of which moves along a single dimension."""
     x, y = node.inputs[0], node.outputs[0]
     shape = g.value(x).shape
     if len(strided_copy.of(g, node).places) < MAX_RANK or len(shape) == MAX_RANK:

@@ -95,7 +95,8 @@ def _from(g: Graph, name: str) -> None:
 
 
 def _refuse_transform(g: Graph, known: dict[str, Recognised], why: str) -> None:
-    """Of a graph that has one, which no other way leads past; a net whose weights merely look like one is a net."""
+    """Refuse the transform of a graph that has one, which no other way leads past; a net whose weights merely look
+    like one is a net."""
     for node in g.nodes:
         if node.op in TRANSFORMS and node.outputs[0] in known:
             raise Unsupported.because("cannot be packed", [f"node '{node.name}' ({node.op}): {why}"])

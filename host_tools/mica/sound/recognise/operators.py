@@ -166,7 +166,7 @@ def _dft(g: Graph, node: Node, known: Known) -> Recognised | None:
 
 
 def _conv(g: Graph, node: Node, known: Known) -> Recognised | None:
-    """Of samples, a frame at each place; of bands with a kernel of one, a matrix over its channels."""
+    """Make of samples a frame at each place; of bands with a kernel of one, a matrix over its channels."""
     v, w = known[node.inputs[0]], _const(g, node, 1)
     bias = _const(g, node, 2) if len(node.inputs) > 2 and node.inputs[2] else np.zeros(1)
     y = g.value(node.outputs[0]).shape

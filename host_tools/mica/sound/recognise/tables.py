@@ -160,7 +160,8 @@ def _apart(a: np.ndarray, b: np.ndarray, way: int) -> int:
 
 
 def layout(at: np.ndarray, columns: int) -> tuple[np.ndarray, np.ndarray, bool] | None:
-    """Of elements f * C + c: frames, columns, and whether each column lies whole; None where they lie in no such order."""
+    """Return for elements f * C + c: frames, columns, and whether each column lies whole; None where they lie in no
+    such order."""
     frame, column = at // columns, at % columns
     count = len(np.unique(column))
     flat = at.size // count
