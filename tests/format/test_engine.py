@@ -1,5 +1,6 @@
 """mica.engine: the C engine and its numpy stand-in behind one interface."""
 
+import importlib.machinery
 import subprocess
 import sys
 from pathlib import Path
@@ -9,6 +10,7 @@ import pytest
 from rich_model import rich_model
 
 from mica import engine
+from mica.engine import native
 from mica.errors import MicaError
 from mica.file import codec
 from mica.file.codec import ModelFile, StepRecord, TensorRecord
@@ -133,6 +135,17 @@ print(engine.AVAILABLE, engine.NAME, type(m).__name__)
     path = f"import sys; sys.path[:0] = [{str(ROOT / 'host_tools')!r}, {str(Path(__file__).parent)!r}]\n"
     done = subprocess.run([sys.executable, "-c", path + code], capture_output=True, text=True, check=False)
     assert done.stdout == "False numpy reference (no C compiler when mica was installed) ReferenceModel\n", done.stderr
+
+
+def test_a_library_of_an_older_mica_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One without the functions, and a file that is no library, are as good as none."""
+    monkeypatch.setattr(native, "SIGNATURES", native.SIGNATURES | {"mica_of_tomorrow": (None, ())})
+    assert native.find() is None
+    monkeypatch.undo()
+    assert native.find() is not None
+    spec = importlib.machinery.ModuleSpec("mica.engine._engine", None, origin=str(tmp_path / "none.so"))
+    monkeypatch.setattr(native.importlib.util, "find_spec", lambda name: spec)
+    assert native.find() is None
 
 
 def test_random_models_do_not_leak() -> None:

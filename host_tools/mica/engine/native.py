@@ -3,6 +3,7 @@
 `usermod_c/include/mica.h` has their contracts, and the structures below have its fields in its order.
 """
 
+import contextlib
 import ctypes
 import importlib.util
 from collections.abc import Iterator
@@ -142,9 +143,11 @@ class Library:
 
 
 def find() -> Library | None:
-    """Return the library that the installation built; None where there was no C compiler."""
+    """Return the library that the installation built; None without one that this mica can use."""
     spec = importlib.util.find_spec("mica.engine._engine")
-    return Library(spec.origin) if spec is not None and spec.origin else None
+    with contextlib.suppress(OSError, AttributeError):
+        return Library(spec.origin) if spec is not None and spec.origin else None
+    return None
 
 
 def _memory(n: int) -> Array:
