@@ -239,7 +239,8 @@ def rollback(fleet: Fleet, terms: Terms, say: Say) -> Outcome:
     """Every board gets what it had before the last push. Raises MicaError where nothing was pushed."""
     before = {b: n for b, n in fleet.store.before.items() if b in fleet.site.boards and n}
     if not before:
-        raise MicaError(f"nothing was pushed to {fleet.site.fleet} that could be taken back")
+        todo = "only the last one can be taken back, once, if it changed a board"
+        raise MicaError(f"{fleet.site.fleet}: there is no push to take back", todo=todo)
     fleet.look()
     outcome = fleet.roll_out(before, terms, say, remember=False)
     if not outcome.reason:

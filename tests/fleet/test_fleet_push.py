@@ -169,7 +169,7 @@ def test_a_push_and_its_rollback(
     assert capsys.readouterr().out.startswith("done; 3 succeeded, in")
     wait_until(lambda: all(watch.has(b, old) for b in ("b1", "b2", "b3")))
     assert main(["fleet", "rollback", str(fleet.path)]) == 1
-    assert "nothing was pushed" in capsys.readouterr().err
+    assert "no push to take back; only the last one" in capsys.readouterr().err
     # the last push is taken back, and no more: of three boards the second push was for one
     assert main(["fleet", "push", str(fleet.path), str(path)]) == 0
     path.write_bytes(old)
