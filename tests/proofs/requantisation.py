@@ -215,3 +215,38 @@ def avx2(tree: Tree) -> str | None:
 
 def vnni(tree: Tree) -> str | None:
     return _packed(tree, "vnni")
+
+
+# --- layer_norm_s8's product ------------------------------------------------------------------------------
+
+PRODUCT = """
+#include "integer_math.h"
+void run_20(int n, const int *a, const int *b, int *y) {
+    for (int i = 0; i < n; ++i) y[i] = mica_product_20(a[i], b[i]);
+}
+"""
+
+
+def from_four(ll: Word, lh: Word, hl: Word, hh: Word) -> tuple[Word, Word, Word]:
+    """one, two and the result, in 64 bits, of the products of halves: a_low * b_low, a_low * b_high and so on."""
+    one = hl + (ll >> 16)
+    two = lh + (one & 0xFFFF)
+    return one, two, ((hh + (one >> 16) + (two >> 16)) << 12) | ((two & 0xFFFF) >> 4)
+
+
+def product_20(tree: Tree) -> str | None:
+    rng = np.random.default_rng(6)
+    a, b = (corners(rng, INPUTS, 31).astype(np.int32) for _ in range(2))
+    found = compiled(library(tree, PRODUCT, "-DMICA_TEST_HALVES"), "run_20", [a, b])
+    halves = [(v & 0xFFFF, v >> 16) for v in (a.astype(np.int64), b.astype(np.int64))]
+    products = [halves[0][i] * halves[1][k] for i in (0, 1) for k in (0, 1)]
+    wrong = np.flatnonzero(found != from_four(*products)[2].astype(np.int32))
+    if wrong.size:
+        return f"mica_product_20({a[wrong[0]]}, {b[wrong[0]]}) is {found[wrong[0]]}"
+    words = ll, lh, hl, hh = z3.BitVecs("ll lh hl hh", 64)
+    low, mixed, high = 65535 * 65535, (-32768 * 65535, 32767 * 65535), 32768 * 32768
+    known = [ll >= 0, ll <= low, hh >= -high, hh <= high, *(z3.And(v >= mixed[0], v <= mixed[1]) for v in (lh, hl))]
+    one, two, result = from_four(*words)
+    fits = z3.And(*(z3.And(v >= -(1 << 31), v < 1 << 31) for v in (one, two)))
+    whole = (hh << 32) + ((lh + hl) << 16) + ll
+    return refuted(known, z3.And(fits, Terms.low(result) == Terms.low(whole >> 20)))
