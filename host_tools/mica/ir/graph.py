@@ -39,6 +39,12 @@ class Quant:
         """The least integer and the largest."""
         return (LOW16, HIGH16) if self.bits == 16 else (LOW, HIGH)
 
+    @property
+    def reals(self) -> tuple[float, float]:
+        """The real numbers that these stand for."""
+        low, high = self.limits
+        return (low - self.zero_point) * self.scale, (high - self.zero_point) * self.scale
+
     def quantise(self, real: np.ndarray) -> np.ndarray:
         """Real numbers -> integers, for tables and constants."""
         if self.bits == 16:

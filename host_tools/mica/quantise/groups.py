@@ -128,8 +128,7 @@ def _note(groups: Groups, name: str, r: Range) -> None:
 
 def real_range(q: Quant) -> Range:
     """Range of the real values that integers with this scale can hold."""
-    low, high = q.limits
-    return Range((low - q.zero_point) * q.scale, (high - q.zero_point) * q.scale)
+    return Range(*q.reals)
 
 
 def constants(g: Graph, node: Node) -> list[np.ndarray]:

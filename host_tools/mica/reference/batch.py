@@ -107,10 +107,8 @@ def stream(g: Graph, inputs: Mapping[str, np.ndarray]) -> Iterator[tuple[str, np
         for i in node.inputs:
             if last[i] == k:
                 values.pop(i, None)
-        for out, y in zip(node.outputs, made, strict=True):
-            if out in last:
-                values[out] = y
-        del y
+        made = [float_ops.held(g, out, y) for out, y in zip(node.outputs, made, strict=True)]
+        values.update((out, y) for out, y in zip(node.outputs, made, strict=True) if out in last)
         for out in node.outputs:
             yield out, made.pop(0)
 

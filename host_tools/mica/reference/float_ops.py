@@ -39,7 +39,7 @@ def stream(g: Graph, inputs: Mapping[str, np.ndarray]) -> Iterator[tuple[str, np
         else:
             results = [OPS[node.op](node, arrays, shape)]  # type: ignore[arg-type]
         for out, y in zip(node.outputs, results, strict=True):
-            values[out] = np.asarray(y, np.float32)
+            values[out] = held(g, out, np.asarray(y, np.float32))
         del arrays, results, y
         for i in node.inputs:
             if last[i] == k:
@@ -48,6 +48,12 @@ def stream(g: Graph, inputs: Mapping[str, np.ndarray]) -> Iterator[tuple[str, np
             yield out, values[out]
             if out not in last:
                 del values[out]
+
+
+def held(g: Graph, name: str, y: np.ndarray) -> np.ndarray:
+    """Return what the file's own integers can hold, if it came quantised: the ends of a range are a Relu, or a Clip."""
+    q = g.values[name].quant
+    return y if q is None else np.clip(y, np.float32(q.reals[0]), np.float32(q.reals[1]))
 
 
 def _clamp(y: np.ndarray, node: Node) -> np.ndarray:
