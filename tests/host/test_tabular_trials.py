@@ -299,12 +299,15 @@ def test_a_kind_that_is_beyond() -> None:
         (("TopK", "CumSum", "ArgMin", "GatherElements"), "AdaBoost"),
         (("Scan", "CumSum", "Less", "Where"), "radius"),
         (("Solve",), "Gauss"),
+        (("TfIdfVectorizer",), "EmbeddingBag"),
     ),
 )
 def test_kinds_by_their_operators(ops: tuple[str, ...], kind: str, tmp_path: Path) -> None:
     net = Net()
     x = net.input([1, 3])
     row = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [3]) for name in ("in", "out")]
+    counts = {"mode": "TF", "max_gram_length": 1, "min_gram_length": 1, "max_skip_count": 0}
+    counts |= {"ngram_counts": [0], "ngram_indexes": [0, 1], "pool_int64s": [1, 2]}
     body = helper.make_graph([helper.make_node("Neg", ["in"], ["out"])], "body", row[:1], row[1:])
     made = {
         "ArgMin": lambda: net.add("ArgMin", x, axis=1),
@@ -314,6 +317,7 @@ def test_kinds_by_their_operators(ops: tuple[str, ...], kind: str, tmp_path: Pat
         "Scan": lambda: net.add("Scan", x, num_scan_inputs=1, body=body),
         "Where": lambda: net.add("Where", net.const(np.array(True)), x, x),
         "Solve": lambda: net.add("Solve", x, x, domain="com.microsoft"),
+        "TfIdfVectorizer": lambda: net.add("TfIdfVectorizer", x, **counts),
         "TopK": lambda: net.add("TopK", x, net.const(np.array([1])), outputs=["v", "i"]),
     }
     for op in ops:

@@ -33,6 +33,12 @@ _KINDS: tuple[_Kind, ...] = (
         "a GaussianProcessClassifier: it solves a system of equations for each row",
         "train an SVC(probability=True), or a GaussianProcessRegressor on the classes' numbers",
     ),
+    (
+        lambda model: "TfIdfVectorizer" in _operators(model),
+        "a TfIdfVectorizer: boards split a text into tokens, and do not count n-grams",
+        "for mica.classify train nn.EmbeddingBag on words and pack it with --tokens; or export what follows the vectoriser, "
+        "and feed it vectorizer.transform(texts).toarray()",
+    ),
 )
 
 
