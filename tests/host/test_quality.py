@@ -115,6 +115,23 @@ def test_a_wrong_layer_in_the_file_is_seen(tmp_path: Path) -> None:
         assert wrong.facts()["line"] != right.facts()["line"]
 
 
+def test_votes_raise_a_doubt(tmp_path: Path) -> None:
+    """One of a hundred other samples may have another vote, and another answer altogether; a network without votes is sure."""
+    found = []
+    for votes in (True, False):
+        net = Net()
+        d = net.add("Gemm", net.input([1, 8]), net.random(8, 6))
+        v = net.add("Cast", net.add("Less", d, net.const(np.float32([0]))), to=1) if votes else net.add("Tanh", d)
+        net.output(net.add("MatMul", v, net.random(6, 3)))
+        x = np.random.default_rng(1).uniform(-1, 1, (200, 8)).astype(np.float32)
+        real = np.stack([truth(net, {"x": row[None]})[net.outputs[0].name] for row in x])
+        far = x[np.argsort(np.abs(real).max(axis=(1, 2)))[-160:]]
+        told = quality.of(compile_file(net.save(tmp_path), {"x": far}))
+        assert told is not None
+        found.append(told.cannot_tell)
+    assert "comparison" in found[0] and not found[1], found
+
+
 def test_a_warning_is_said_again_at_the_end(tmp_path: Path, capsys: Capsys) -> None:
     np.savez(tmp_path / "x.npz", x=samples(9) * 255)
     assert main(["pack", str(network().save(tmp_path)), "--calib", str(tmp_path / "x.npz"), "--plain"]) == 0

@@ -75,6 +75,8 @@ class Quality:
             return ""
         if n < LEAST:
             return f"{n} samples are few"
+        if e.jumps:
+            return "a comparison inside may turn out otherwise for others"
         beyond = max(o.beyond_db for o in known) > UNSURE
         return "others may go beyond the range that calibration saw" if beyond else "a few of them decide it"
 
@@ -155,6 +157,7 @@ def _measure(compiled: Compiled, samples: Samples, data: str, classes: bool = Fa
     labels = compiled.model.metadata.get("labels", "").count("\n") + 1
     errors, layers = OutputErrors(model, labels, classes), Sums()
     steps = {model.tensors[s.outputs[0]].name: s for s in model.steps}
+    truths: dict[str, bool] = {}  # layers that give 0 and 1 alone
     for sample in samples:
         run.feed(sample)
         found = {}
@@ -170,7 +173,10 @@ def _measure(compiled: Compiled, samples: Samples, data: str, classes: bool = Fa
             if (key := clean(name)) in found:
                 y, integers = found.pop(key)
                 layers.add(key, real, dequantise_output(integers, y))
+                if steps[key].kernel == "lut_s8":
+                    truths[key] = truths.get(key, True) and bool(np.isin(real, (0, 1)).all())
         errors.add([expected[o] for o in exact.outputs], outputs)
+    errors.jumps = any(truth and layers.db(key) is not None for key, truth in truths.items())
     known = {name: db for name in layers.signal if (db := layers.db(name)) is not None}
     worst = min(known, key=known.__getitem__, default=None)
     layer = worst and {"name": steps[worst].name, "kernel": steps[worst].kernel, "sqnr_db": known[worst]}

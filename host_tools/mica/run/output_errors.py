@@ -123,8 +123,8 @@ class _Output:
         noise = [float(np.sum((a - b.astype(np.float64)) ** 2)) for a, b in zip(self.exact, self.found, strict=True)]
         return np.array(signal) * n / max(n - 1, 1), np.array(noise)
 
-    def result(self, held: np.ndarray, share: float) -> OutputError:
-        """held, share: as `OutputErrors` has them."""
+    def result(self, held: np.ndarray, share: float, jumps: bool) -> OutputError:
+        """held, share, jumps: as `OutputErrors` has them."""
         signal, noise = self.powers() if self.t.dtype in QUANTISED else (np.zeros(1), np.zeros(1))
         exact, found = np.stack(self.exact), np.stack(self.found)
         wrong = np.abs(exact - found.astype(np.float64))
@@ -134,7 +134,9 @@ class _Output:
         beyond = 0.0
         if share and ratio is not None and len(exact) > LEAST_TAIL:
             measured = max(float(noise.mean()), float(signal.mean()) * 10 ** (-LARGEST / 10))
-            more = max(self._beyond(exact), self._unseen(noise, held) * share)
+            more = max(
+                self._beyond(exact), self._unseen(noise, held) * share, jumps * float(signal.mean()) / len(exact)
+            )
             beyond = decibels(measured + more, measured) or 0.0
         few = _uncertainty(signal, noise)
         return OutputError(
@@ -228,7 +230,8 @@ class OutputErrors:
     """Errors of a model's outputs over samples, against the exact outputs.
 
     share: 0 for samples that calibration did not see; else of these, those that also made a second model, which tells
-    what others lose: held are the places of the samples that had no part in that one.
+    what others lose: held are the places of the samples that had no part in that one. jumps: answers depend on
+    comparisons of rounded numbers, so that one sample more may have another answer altogether.
     """
 
     def __init__(self, model: ModelFile, labels: int = 0, classes: bool = False) -> None:
@@ -238,6 +241,7 @@ class OutputErrors:
         ]
         self.samples = 0
         self.share = 0.0
+        self.jumps = False
         self.held: list[bool] = []
 
     def add_other(self, found: Sequence[np.ndarray], held: bool) -> None:
@@ -256,7 +260,7 @@ class OutputErrors:
     def each(self) -> list[OutputError]:
         """Return those of all outputs, in order."""
         held = np.array(self.held, bool)
-        return [output.result(held, self.share) for output in self.outputs] if self.samples else []
+        return [output.result(held, self.share, self.jumps) for output in self.outputs] if self.samples else []
 
     @property
     def answer(self) -> OutputError | None:
