@@ -138,15 +138,15 @@ def armv7em_ways(tree: Tree) -> Iterator[str | None]:
         "CHANNEL1", expand(gemm, "CHANNEL1", "r5", "1"), some(range(2, 23), tree), registers("r5", "r2", "r3", "r12")
     )
     depthwise = macros(tree.read(ISA + "armv7em/depthwise.S"))
-    for name, mult, add in (("REQUANTISE", "r3", "lr"), ("REQUANTISE2", "r2", "r3")):
+    for mult, add in (("r3", "lr"), ("r2", "r3")):
         for fixed in "01":
-            lines = expand(depthwise, name, fixed, "r4")
+            lines = expand(depthwise, "REQUANTISE", fixed, mult, add, "r4")
             lines = [Line(x.op, tuple(a.replace("#SHIFT", "#10") for a in x.args)) for x in lines]
             if fixed == "0":  # the shift is loaded over the multiplier, behind the product
                 lines = [Line("mov", (mult, "by")) if x.op == "ldr" else x for x in lines]
             lines.append(Line("strb", ("r4",)))
             shifts = range(11, 12) if fixed == "1" else some(range(2, 23), tree)
-            yield from claims(f"{name} {fixed}", lines, shifts, registers("r4", mult, add, "by"))
+            yield from claims(f"REQUANTISE {fixed}", lines, shifts, registers("r4", mult, add, "by"))
 
 
 # --- RV32IM -----------------------------------------------------------------------------------------------
@@ -158,6 +158,7 @@ def rv32(tree: Tree) -> str | None:
 
 def rv32_ways(tree: Tree) -> Iterator[str | None]:
     """gemm.S and depthwise.S with the constants of mica_rv32_requant; winograd.S, whose sums are four times theirs."""
+    shared = macros(tree.read(ISA + "rv32imc/registers.inc"))
     for name, store, saturate, regs, four in (
         ("gemm", ("s0", "a4", "1", "x"), ("s0", "x"), ("s0", "t0", "t1", "t2", "a2"), 1),
         ("depthwise", ("s0", "x"), ("s0", "x"), ("s0", "s9", "s10", "s11", "a7"), 1),
@@ -171,11 +172,11 @@ def rv32_ways(tree: Tree) -> Iterator[str | None]:
             add = constant(1 << (by - 1)) + ((zero + 128) << by)
             return {r[0]: ACC, r[1]: MULT, r[2]: add, r[3]: constant(by), r[4]: constant(255)}
 
-        found = macros(tree.read(f"{ISA}rv32imc/{name}.S"))
-        lines = [*expand(found, "STORE", *store), RETURN, *expand(found, "SATURATE", *saturate)]
+        found = shared | macros(tree.read(f"{ISA}rv32imc/{name}.S"))
+        lines = [*expand(found, "STORE", *store), RETURN, *expand(found, "SATURATE", *saturate, regs[-1])]
         yield from claims(f"rv32 {name}", lines, some(range(2, 22), tree), registers, times=four)
-    dense = macros(tree.read(ISA + "rv32imc/dense.S"))
-    lines = [*expand(dense, "STORE", "s0", "1"), RETURN, *expand(dense, "SATURATE", "s0", "1")]
+    dense = shared | macros(tree.read(ISA + "rv32imc/dense.S"))
+    lines = [*expand(dense, "STORE", "s0", "1"), RETURN, *expand(dense, "SATURATE", "s0", "1", "a5")]
 
     def of_dense(shift: int, zero: Word, low: Word, high: Word) -> dict[str, Word]:
         return {"s0": ACC, "t0": MULT, "t1": constant(shift), "a4": zero - low, "a5": high - low, "a6": low}

@@ -121,9 +121,10 @@ def board(tree: Tree) -> Board:
     vfs = types.ModuleType("vfs")
     vfs.mount = vfs.umount = lambda *args: None  # type: ignore[attr-defined]
     vfs.VfsRom = bytes  # type: ignore[attr-defined]
-    later = types.ModuleType("mica.later")
-    sys.modules.setdefault("mica.later", later)
     slots = module(tree, "firmware/mica/slots.py", "proof_slots", vfs=vfs)
+    # As a board has it: this computer's own path and modules stay as they are.
+    own = types.SimpleNamespace(path=["/rom", "/rom/lib"], modules={"mica.later": types.SimpleNamespace()})
+    slots.sys = own  # type: ignore[attr-defined]
     slots.print = slots_print = lambda *args: None  # type: ignore[attr-defined]
     slots._problem = lambda half, key: "bad" if is_bad(bytes(half.image())) else None  # type: ignore[attr-defined]
     import mica

@@ -26,6 +26,7 @@ from words import (
 )
 
 INPUTS = 100_000
+FOLDER = tempfile.TemporaryDirectory(prefix="mica-proofs-")  # it goes when Python ends
 
 
 # --- models -----------------------------------------------------------------------------------------------
@@ -125,7 +126,7 @@ def compare(library: Path, name: str, arrays: list[np.ndarray], model: Word) -> 
 
 
 def library(tree: Tree, source: str, *flags: str) -> Path:
-    return tree.library(source, Path(tempfile.mkstemp(suffix=".so")[1]), *flags)
+    return tree.library(source, Path(tempfile.mkdtemp(dir=FOLDER.name)) / "functions.so", *flags)
 
 
 # --- theorems ---------------------------------------------------------------------------------------------
@@ -199,13 +200,22 @@ def halves(tree: Tree) -> str | None:
     )
 
 
+FEATURES = {"avx2": ["avx2"], "vnni": ["avx2", "avx512f", "avx512bw", "avx512vl", "avx512vnni"]}
+
+
+def has(isa: str) -> bool:
+    """Whether this processor runs the kernels of x86/ISA.c."""
+    cpu = Path("/proc/cpuinfo")
+    words = cpu.read_text(encoding="utf-8").replace("avx512_", "avx512").split() if cpu.exists() else []
+    return set(words).issuperset(FEATURES[isa])
+
+
 def _packed(tree: Tree, isa: str) -> str | None:
-    flags = {"avx2": ["avx2"], "vnni": ["avx2", "avx512f", "avx512bw", "avx512vl", "avx512vnni"]}[isa]
-    has = set(Path("/proc/cpuinfo").read_text(encoding="utf-8").replace("avx512_", "avx512").split())
-    source = library(
-        tree, BLOCKS % (isa, isa.upper()), "-Wl,--unresolved-symbols=ignore-all", *(f"-m{f}" for f in flags)
-    )
-    found = compare(source, "run", samples(5, (1, 32), 31), packed) if has.issuperset(flags) else None
+    found = None
+    if has(isa):  # elsewhere nothing says that the model is the C
+        flags = [f"-m{feature}" for feature in FEATURES[isa]]
+        source = library(tree, BLOCKS % (isa, isa.upper()), "-Wl,--unresolved-symbols=ignore-all", *flags)
+        found = compare(source, "run", samples(5, (1, 32), 31), packed)
     return found or first(all_shifts(packed, range(1, 32), *any_product()))
 
 
