@@ -287,6 +287,8 @@ def _makefile(arch: Native, folder: Path, tree: Path, compiler: str, without: Se
         entry = [compiler, "-std=gnu99", "-Os", "-fpic", *arch.flags, *_FLAGS, *_WARNINGS, *seen]
         command = " ".join(f"'{word}'" for word in [*entry, "-c", "-o", "entry.o", str(root / "natmod" / "entry.c")])
         rules.append(f"entry.o: {root / 'natmod' / 'entry.c'} Makefile\n\t@{command}\n")
+    if arch.prefix == WINDOWED:  # mpy_ld.py jumps to its function, 128 KB at most, and does not notice more
+        objects.sort(key=lambda target: "natmod_start" not in target)
     libgcc = "$(shell " + " ".join([compiler, *arch.flags, "-print-libgcc-file-name"]) + ")"
     link = [
         sys.executable,
