@@ -34,8 +34,8 @@ static int log2_of(uint32_t v) {
 static int inverse_root(uint32_t m) {
     const mica_layer_norm_s8_t p = { .mode = MICA_NORM_SQUARES };
     const uint64_t inverse = (uint64_t)mica_norm_row(&p, 0, m, 0).scale;
-    const wide_t square = (wide_t)(inverse * inverse) * m, one = (wide_t)1 << 62, step = one >> 14;
-    return square < one + step && square > one - step;
+    const wide_t square = (wide_t)(inverse * inverse) * m, one = (wide_t)1 << 62, middle = one + (one >> 30);
+    return square < middle + (one >> 14) && square > middle - (one >> 14);  // (1 +- 2^-15)^2
 }
 
 #ifdef PROVE_ATTEND
