@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
@@ -11,7 +12,7 @@ import pytest
 from targets import ALL
 
 from mica.compile import compile_file
-from mica.file.codec import ModelFile, StepRecord, TensorRecord, encode, step_flags
+from mica.file.codec import ModelFile, StepRecord, TensorRecord, decode, encode, step_flags
 from mica.format.weights import OFFSET_ROWS
 from mica.link.board import Link
 from mica.link.targets import open_board
@@ -126,11 +127,14 @@ print(cycles(m.run), cycles(lambda: m.predict([x])))
 @pytest.mark.skipif(not ALL, reason="scripts/test --all")
 @pytest.mark.skipif(not VWW.is_dir(), reason="the folder ../shared/models is missing")
 def test_bytes_of_a_picture(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    """27,648 bytes of a picture cost 6.3 % of a run when this was written."""
+    """27,648 bytes of a picture cost at most 3 % of a run, for an input whose range is a byte's."""
     monkeypatch.setenv("MICA_MEMORY", "ideal")
-    model = compile_file(VWW / "model.onnx", plain=True).data
+    file = decode(compile_file(VWW / "model.onnx", plain=True).data)
+    picture = file.inputs[0]
+    file.tensors[picture] = dataclasses.replace(file.tensors[picture], scale=1.0, zero_point=-128)
+    model = encode(file)
     with open_board("RPI_PICO@emu", rom_files={"vww.mica": model}) as board:
         run, given = (int(word) for word in board.exec(PICTURE, timeout=300).split()[-2:])
     with capsys.disabled():
         print(f"\nvww: run() {run:,} cycles, predict([bytes]) {given:,}: {given / run - 1:.2%} more")
-    assert run < given <= 1.07 * run
+    assert run < given <= 1.03 * run

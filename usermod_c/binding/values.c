@@ -124,25 +124,64 @@ static void put(sink_t *s, float x) {
     }
 }
 
-// n bytes, such as a picture's, into elements of one byte: each value is divided once, where it is first seen.
-static void put_bytes(sink_t *s, const uint8_t *from, size_t n) {
-    if (n > s->n - s->filled) {
-        wrong_count(s->n, s->n + 1);
-    }
+// Bytes from which on all 256 values are divided first: a loop that looks at none of them again is then worth it.
+#define MANY_BYTES 4096
+
+// n bytes into elements of one byte: each value is divided once, where it is first seen.
+static void put_few_bytes(sink_t *s, uint8_t *to, const uint8_t *from, size_t n) {
     uint16_t of[256]; // an element, and 256 more if it is far
     const uint16_t unseen = 0x7f7f;
     memset(of, unseen & 0xff, sizeof(of));
     uint32_t far = s->far;
-    for (uint8_t *to = s->data + s->filled, *end = to + n; to != end; from++) {
-        if (of[*from] == unseen) {
+    for (const uint8_t *end = from + n; from != end;) {
+        const uint8_t byte = *from++;
+        if (of[byte] == unseen) {
             s->far = 0;
-            of[*from] = (uint8_t)quantised(s, (float)*from);
-            of[*from] |= (uint16_t)(s->far << 8);
+            of[byte] = (uint8_t)quantised(s, (float)byte);
+            of[byte] |= (uint16_t)(s->far << 8);
         }
-        *to++ = (uint8_t)of[*from];
-        far += of[*from] >> 8;
+        *to++ = (uint8_t)of[byte];
+        far += of[byte] >> 8;
     }
     s->far = far;
+}
+
+// n elements out of a table of 256; 4 at a time keep the table's address and the counters in registers.
+static MP_NOINLINE void look_up(uint8_t *to, const uint8_t *from, size_t n, const uint8_t *table) {
+    const uint8_t *end = from + n, *end4 = from + (n & ~(size_t)3);
+    for (; from != end4; from += 4, to += 4) {
+        to[0] = table[from[0]];
+        to[1] = table[from[1]];
+        to[2] = table[from[2]];
+        to[3] = table[from[3]];
+    }
+    while (from != end) {
+        *to++ = table[*from++];
+    }
+}
+
+// The same for many bytes, such as a picture's.
+static void put_many_bytes(sink_t *s, uint8_t *to, const uint8_t *from, size_t n) {
+    uint8_t of[256], is_far[256];
+    const uint32_t far = s->far;
+    for (uint32_t byte = 0; byte < 256; byte++) {
+        const uint32_t before = s->far;
+        of[byte] = (uint8_t)quantised(s, (float)byte);
+        is_far[byte] = s->far != before;
+    }
+    const bool any = s->far != far;
+    s->far = far;
+    look_up(to, from, n, of);
+    for (size_t i = 0; any && i < n; i++) {
+        s->far += is_far[from[i]];
+    }
+}
+
+static void put_bytes(sink_t *s, const uint8_t *from, size_t n) {
+    if (n > s->n - s->filled) {
+        wrong_count(s->n, s->n + 1);
+    }
+    (n < MANY_BYTES ? put_few_bytes : put_many_bytes)(s, s->data + s->filled, from, n);
     s->filled += (uint32_t)n;
 }
 
