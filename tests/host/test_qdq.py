@@ -824,7 +824,7 @@ def test_a_comparison_with_a_constant_of_the_same_integers(op: str, tmp_path: Pa
 
 @pytest.mark.parametrize("form", (QuantFormat.QDQ, QuantFormat.QOperator))
 def test_ends_of_a_range_are_a_relu(form: QuantFormat, tmp_path: Path) -> None:
-    """ONNX Runtime's quantiser drops a Relu in front of integers that begin at 0: the float network of the line has it."""
+    """ONNX Runtime's quantiser drops a Relu before integers that begin at 0: the line's float network has it."""
     net = Net()
     x = net.input([1, 3, 8, 8])
     for channels in (3, 8):

@@ -116,7 +116,7 @@ def test_a_wrong_layer_in_the_file_is_seen(tmp_path: Path) -> None:
 
 
 def test_votes_raise_a_doubt(tmp_path: Path) -> None:
-    """One of a hundred other samples may have another vote, and another answer altogether; a network without votes is sure."""
+    """One of a hundred other samples may have another vote, and so another answer; without votes a network is sure."""
     found = []
     for votes in (True, False):
         net = Net()

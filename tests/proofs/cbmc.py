@@ -56,7 +56,7 @@ def _fetch(folder: Path) -> None:
 
 
 def command() -> list[str]:
-    """How CBMC is started; fetches it once."""
+    """Return the command that starts CBMC; fetch it once."""
     if shutil.which("cbmc"):
         return ["cbmc"]
     folder = cache_dir() / "cbmc"

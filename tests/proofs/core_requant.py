@@ -90,7 +90,7 @@ def armv6m(tree: Tree) -> str | None:
 
 
 def armv6m_rest(all_macros: dict[str, tuple[list[str], list[str]]], shifts: Sequence[int]) -> Iterator[str | None]:
-    """What follows MICA_SCALE in MICA_REQUANT, r5 being floor(acc * mult / 2^31)."""
+    """Prove the lines behind MICA_SCALE in MICA_REQUANT, with r5 = floor(acc * mult / 2^31)."""
     lines = expand(all_macros, "MICA_REQUANT", "r0", "x")
     lines = [*lines[len(expand(all_macros, "MICA_SCALE", "r0")) :], RETURN, *expand(all_macros, "MICA_SATURATE", "x")]
     product, _ = product_of_fast()

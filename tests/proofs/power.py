@@ -91,7 +91,7 @@ def is_bad(data: bytes) -> bool:
 
 @dataclass
 class Board:
-    """What lies in flash, and the images that a user was told are confirmed."""
+    """Hold the contents of flash, and the images that a user was told are confirmed."""
 
     slots: types.ModuleType
     push: types.ModuleType
@@ -142,8 +142,11 @@ def board(tree: Tree) -> Board:
 
 
 def alike(slots: types.ModuleType, store: bytes, new: bytes) -> tuple[object, ...]:
-    """What slots.py and remote_push.py tell apart: of a half without a commit whether log and image are blank, or the
-    image the new one; of another the image, and the word of each further page, as torn ones are all the same."""
+    """Return the facts that slots.py and remote_push.py tell apart.
+
+    Of a half without a commit: whether log and image are blank, or the image the new one. Of another: the image, and
+    the word of each further page, as torn ones are all the same.
+    """
     words = (b"confirmed\n", b"begun\n", b"ended\n", b"\xff" * PAGE)
     key: list[object] = []
     for k in (0, 1):
@@ -222,7 +225,7 @@ class Search:
         return self.cuts(settled, send)
 
     def _decided(self, flash: Flash, there: bytes | None) -> bool:
-        """Whether the boot has confirmed or rejected what is being pushed: nobody pushes it again."""
+        """Return True if the boot has confirmed or rejected the pushed image: nobody pushes it again."""
         slots = [self.board.slots.Half(flash, k) for k in (0, 1)]
         waits = [
             h for h in slots if h.state in ("rejected", "trial")

@@ -111,7 +111,7 @@ def compiled(library: Path, name: str, arrays: list[np.ndarray]) -> np.ndarray:
 
 
 def compare(library: Path, name: str, arrays: list[np.ndarray], model: Word) -> str | None:
-    """Where the compiled function and the model differ."""
+    """Return the first place at which the compiled function and the model differ, or None."""
     acc, mult, shift, *rest = arrays
     found = compiled(library, name, arrays)
     product = acc.astype(np.int64) * mult
@@ -204,7 +204,7 @@ FEATURES = {"avx2": ["avx2"], "vnni": ["avx2", "avx512f", "avx512bw", "avx512vl"
 
 
 def has(isa: str) -> bool:
-    """Whether this processor runs the kernels of x86/ISA.c."""
+    """Return True if this processor runs the kernels of x86/ISA.c."""
     cpu = Path("/proc/cpuinfo")
     words = cpu.read_text(encoding="utf-8").replace("avx512_", "avx512").split() if cpu.exists() else []
     return set(words).issuperset(FEATURES[isa])

@@ -36,8 +36,8 @@ _KINDS: tuple[_Kind, ...] = (
     (
         lambda model: "TfIdfVectorizer" in _operators(model),
         "a TfIdfVectorizer: boards split a text into tokens, and do not count n-grams",
-        "for mica.classify train nn.EmbeddingBag on words and pack it with --tokens; or export what follows the vectoriser, "
-        "and feed it vectorizer.transform(texts).toarray()",
+        "for mica.classify train nn.EmbeddingBag on words and pack it with --tokens; or export what follows the "
+        "vectoriser, and feed it vectorizer.transform(texts).toarray()",
     ),
 )
 
