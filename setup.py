@@ -22,7 +22,7 @@ from mica.toolchain.source_lists import listed  # noqa: E402
 
 DATA = ("boards", "firmware", "usermod_c", "host_tools/web")
 # No debug information, which Python's own flags ask for (four fifths of the file).
-SMALL = ("-g0", "-fno-asynchronous-unwind-tables")
+SMALL = ("-g0", "-fno-asynchronous-unwind-tables", "-ffunction-sections")
 
 
 class BuildWithData(build_py):
@@ -42,10 +42,19 @@ class BuildWithData(build_py):
 
 
 class BuildEngine(build_ext):
-    """Exports the engine's own functions, where a compiler asks for a list, and no entry for Python."""
+    """Exports the functions that ctypes calls, and no entry for Python."""
 
     def get_export_symbols(self, ext: Extension) -> list[str]:
         return ext.export_symbols
+
+    def build_extension(self, ext: Extension) -> None:
+        """Build the library. On Linux all else is hidden, so the linker drops what no exported function reaches."""
+        if sys.platform == "linux":
+            exports = Path(self.build_temp) / "exports.map"
+            exports.parent.mkdir(parents=True, exist_ok=True)
+            exports.write_text(f"{{ global: {'; '.join(ext.export_symbols)}; local: *; }};\n", encoding="utf-8")
+            ext.extra_link_args += [f"-Wl,--version-script={exports}", "-Wl,--gc-sections"]
+        super().build_extension(ext)
 
 
 def engine() -> list[Extension]:
@@ -61,7 +70,10 @@ def engine() -> list[Extension]:
         Extension(
             "mica.engine._engine",
             sources=sources,
-            export_symbols=re.findall(r'^    "(mica_\w+)":', calls.read_text(encoding="utf-8"), re.M),
+            export_symbols=[
+                *re.findall(r'^    "(mica_\w+)":', calls.read_text(encoding="utf-8"), re.M),
+                "mica_x86_limit",
+            ],
             depends=[str(path.relative_to(ROOT)) for path in (ROOT / "usermod_c").rglob("*.h")],
             include_dirs=["usermod_c/include", "usermod_c/kernels", "usermod_c/kernels/isa/x86"],
             extra_compile_args=["-O2", "-ftree-vectorize", "-std=c99", "-Werror=implicit-function-declaration", *SMALL],
