@@ -372,7 +372,7 @@ def test_a_fleet_without_a_key_and_one_without_boards(fleet: Site, digits_file: 
     with Fleet(fleet) as f:
         with pytest.raises(MicaError, match="no board of plant is up"):
             push(f, {"digits.mica": digits_file.read_bytes()}, QUICK, lambda line: None)
-        with pytest.raises(MicaError, match="nothing was pushed"):
+        with pytest.raises(MicaError, match="there is no push to take back"):
             rollback(f, QUICK, lambda line: None)
         with pytest.raises(MicaError, match="expected a name such as"):
             push(f, {"x": b""}, QUICK, lambda line: None)
