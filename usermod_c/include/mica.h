@@ -105,6 +105,8 @@ const mica_info_t *mica_model_info(const mica_model_t *m);
 
 // Runs step i of [0, n_steps). Allocates nothing, touches only arena, state and (reading) the file.
 void mica_run_step(const mica_model_t *m, uint32_t i);
+// Runs steps [begin, end), in order.
+void mica_run_steps(const mica_model_t *m, uint32_t begin, uint32_t end);
 
 // One run of a kernel of int8 on buffers, without a file and without scratch: what a step's record would say. y and x: data, bytes, rank, dims
 // (1 beyond rank), zero point and scale; blobs: constants, each aligned as its elements. Everything is checked; *err says what is wrong, with

@@ -26,6 +26,12 @@ void mica_run_step(const mica_model_t *m, uint32_t i) {
     s->run(s, 0, UINT32_MAX, m->scratch, m->scratch_bytes);
 }
 
+void mica_run_steps(const mica_model_t *m, uint32_t begin, uint32_t end) {
+    for (uint32_t i = begin; i < end; i++) {
+        mica_run_step(m, i);
+    }
+}
+
 void mica_set_scratch(mica_model_t *m, void *scratch, size_t bytes) {
     m->scratch = scratch;
     m->scratch_bytes = bytes;

@@ -25,6 +25,7 @@ from ..format.schema import ALIGN, DTYPES, MAX_INPUTS, MAX_OUTPUTS, MAX_RANK, MA
 Array = np.ndarray
 LOADED_AFTER_CHECK = 2  # MICA_LOAD_CHECKED
 NOT_FED = 0xFFFFFFFF
+RUN_MACS = 50_000_000  # of the steps that one call runs; Ctrl-C waits for its end
 SCRATCH = 128 << 10  # bytes that the kernels of this computer make use of; a file names what a board has
 FEED = ctypes.CFUNCTYPE(None, c_void_p, u32, u32, c_void_p)
 INFO = ("file_bytes", "version_major", "version_minor", "arena_bytes", "scratch_min", "scratch_want", "state_bytes")
@@ -77,6 +78,7 @@ SIGNATURES: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "mica_set_feed": (None, (M, FEED, A)),
     "mica_fed_input": (u32, (M,)),
     "mica_run_step": (None, (M, u32)),
+    "mica_run_steps": (None, (M, u32, u32)),
     "mica_step_rows": (u32, (M, u32)),
     "mica_run_rows": (None, (M, u32, u32, u32)),
     "mica_strip_steps": (u32, (M, u32)),
@@ -180,6 +182,7 @@ class NativeModel:
         self._require(status, fault)
         self.info = {name: int(getattr(info, name)) for name in (*INFO, *COUNTS)}
         self.steps = self.info["n_steps"]
+        self._calls = self._ranges()
         self._fed = engine.mica_fed_input(self._model)
         if self._fed != NOT_FED:
             self._frame: list[bytes] = []  # of the fed input; empty where none has been written
@@ -214,8 +217,18 @@ class NativeModel:
 
     def run(self) -> None:
         """All steps, in order."""
+        for begin, end in self._calls:
+            self._c.mica_run_steps(self._model, begin, end)
+
+    def _ranges(self) -> list[tuple[int, int]]:
+        """Return ranges of steps of RUN_MACS together, or a little more: a call takes as long as a small step."""
+        ranges, begin, macs = [], 0, 0
         for i in range(self.steps):
-            self._c.mica_run_step(self._model, i)
+            macs += self._step(i).macs
+            if macs >= RUN_MACS or i + 1 == self.steps:
+                ranges.append((begin, i + 1))
+                begin, macs = i + 1, 0
+        return ranges
 
     def run_step(self, i: int) -> None:
         """One step."""
@@ -288,10 +301,13 @@ class NativeModel:
             raise EngineError(f"step {i}: the model has {self.steps}")
         return i
 
-    def _output(self, i: int) -> int:
+    def _step(self, i: int) -> Step:
         step = Step()
         self._c.mica_step_info(self._model, i, byref(step))
-        return int(step.outputs[0])
+        return step
+
+    def _output(self, i: int) -> int:
+        return int(self._step(i).outputs[0])
 
     def _tensor(self, i: int) -> Tensor:
         t = Tensor()

@@ -127,9 +127,7 @@ const uint32_t *API(step)(uint32_t i) {
 }
 
 void API(run)(void) {
-    for (uint32_t i = 0; i < info.n_steps; ++i) {
-        mica_run_step(model, i);
-    }
+    mica_run_steps(model, 0, info.n_steps);
 }
 
 void API(run_step)(uint32_t i) {
