@@ -58,7 +58,7 @@ class BuildEngine(build_ext):
 
 
 def engine() -> list[Extension]:
-    """The engine as a shared library that ctypes opens; without a C compiler it is left out and numpy takes its place."""
+    """Return the engine, a shared library that ctypes opens; without a C compiler numpy takes its place."""
     engine_list = ROOT / "usermod_c" / "sources.txt"
     if not engine_list.exists():
         return []

@@ -1,9 +1,10 @@
 """The virtual Picos beside real ones: MicroPython's perf_bench, scores of both, the worst first.
 
-`python scripts/bench/copper.py [RPI_PICO | RPI_PICO2]...` prints it. Scores are of other builds (version, compiler, what lies where in the
-cache), which alone move a score by 10 to 15 %. MicroPython's linker script takes the bytecode loop, the collector and the parser into RAM as
-*.obj, a name that pico-sdk gave until 2.0.0: so the Pico's scores of 2023 are, and the Pico 2's of 2026 are not. mica's images have them
-there on an RP2350. Both are linked again as the published builds were, unless `--ours`.
+`python scripts/bench/copper.py [RPI_PICO | RPI_PICO2]...` prints it. The published scores come from other builds:
+version, compiler and places in the cache alone move a score by 10 to 15 %. MicroPython's linker script takes the
+bytecode loop, the collector and the parser into RAM if they are *.obj, as pico-sdk named them until 2.0.0. The Pico's
+scores of 2023 have them there, the Pico 2's of 2026 do not; mica's images have them there on an RP2350. Both are
+linked again as the published builds were, unless `--ours`.
 """
 
 import argparse

@@ -279,7 +279,7 @@ def full_first(at, n):
 
 
 def test_a_stream_before_its_dma(board: Link, target: str) -> None:
-    """The FIFO is full when DMA begins to read it, which starts the stream again: nobody looks at its registers any more."""
+    """The FIFO is full when DMA begins to read it. That starts the stream again: nobody reads its registers."""
     assert json.loads(board.exec(f"{stream_code(target, FULL_FIRST)}\nprint(full_first(0x10000200, 300))")) == [0, 1]
 
 

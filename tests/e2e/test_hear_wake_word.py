@@ -85,7 +85,7 @@ def test_microphone_of_the_virtual_pico(files: Path, model: str, most: float) ->
 
 
 def test_whole_windows_leave_time_on_a_pico(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A frame of 64 ms and all rows of all layers every 32 ms of a chip at 125 MHz, but for flash: with it they take 101 %."""
+    """A frame of 64 ms and all rows of all layers every 32 ms at 125 MHz, but for flash: with it they take 101 %."""
     words = ["bench", str(files / "row.mica"), "--on", "RPI_PICO@emu", "--memory", "ideal", "--runs", "1", "--json"]
     assert main(words) == 0
     found = json.loads(capsys.readouterr().out)

@@ -15,7 +15,10 @@ from mica.format.schema import STEP_FLAGS
 from mica.ir.ops import DEFINED_BY_ONNX, MICROSOFT_OPS
 from mica.printable import printable_lines
 
-JSON_KEYS = "file, size, version, arena_bytes, inputs[], outputs[], layers[], metadata, signed, time, onnx; ops[]; embeddings[] (name, size, default, accuracy), ways, shots"
+JSON_KEYS = (
+    "file, size, version, arena_bytes, inputs[], outputs[], layers[], metadata, signed, time, onnx; ops[]; "
+    "embeddings[] (name, size, default, accuracy), ways, shots"
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -1,8 +1,8 @@
 """Accuracy of the packed file beside the float network: the engine runs the very file that is written.
 
-Without labelled data there are calibration samples alone, all of which made the file. The loss on others is measured on a
-second model, made with the same recipe of some of the samples (`quantise.tune.Unseen`): how much more it loses on those
-that it did not see.
+Without labelled data there are calibration samples alone, all of which made the file. The loss on others is measured
+on a second model, made with the same recipe of some of the samples (`quantise.tune.Unseen`): how much more it loses on
+those that it did not see.
 """
 
 from collections.abc import Mapping, Sequence

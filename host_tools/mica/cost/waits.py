@@ -1,8 +1,9 @@
 """Waits for flash: how much of it a step reads that the cache has not, and how long that takes on a chip.
 
-A Pico's flash answers through a cache. A step reads its code and its constants from it: once, or once a pass where a kernel
-passes over them again and they are larger than the cache. `table.json` has a sum for each kind of step (`misses`), as it has for
-cycles; a miss is a word of 32 bits on an RP2040 and a line of 8 bytes on an RP2350. A board says what a miss takes (`flash_miss`).
+A Pico's flash answers through a cache. A step reads its code and its constants from it: once, or once a pass where a
+kernel passes over them again and they are larger than the cache. `table.json` has a sum for each kind of step
+(`misses`), as it has for cycles. A miss is a word of 32 bits on an RP2040 and a line of 8 bytes on an RP2350. A board
+says what a miss takes (`flash_miss`).
 """
 
 from collections.abc import Callable, Collection

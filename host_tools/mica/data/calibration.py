@@ -287,7 +287,10 @@ def fit(name: str, x: np.ndarray, shape: tuple[int, ...], where: str = "") -> np
 
 
 def fit_any(name: str, x: np.ndarray, shape: tuple[int, ...], where: str = "") -> np.ndarray:
-    """Do as fit(), also for one sample without an axis for it, flat samples, and samples without axes of 1. Raises MicaError."""
+    """Do as fit(), also for one sample without an axis for it, and for samples flat or without axes of 1.
+
+    Raises MicaError.
+    """
     inner = shape[1:] if shape[:1] == (1,) else shape
     forms = [tuple(d for d in dims if d != 1) for dims in (inner, (math.prod(inner),))]
     for n, dims in ((1, x.shape), (x.shape[0] if x.ndim else 0, x.shape[1:])):

@@ -75,7 +75,7 @@ def others(g: Graph) -> Graph:
     """An input that stays float32 for some of its readers: the others read it through a Features of their own.
 
     Ranks(x), Add(x, y)                =>   Ranks(x), Add(Features(x), y)
-    Mul(Gather(x, a), Gather(x, b))    =>   Mul(Gather(Features(x), a), ..), x a row: `quantise.rows` scales each feature
+    Mul(Gather(x, a), Gather(x, b))    =>   Mul(Gather(Features(x), a), ..), x a row: `quantise.rows` scales all
     """
     producers = g.producers()
     multiplied = {factors[0] for n in g.nodes if (factors := of_features(g, n, producers)) is not None}
@@ -98,7 +98,7 @@ def others(g: Graph) -> Graph:
 
 
 def of_features(g: Graph, node: Node, producers: Mapping[str, Node]) -> tuple[str, str, np.ndarray] | None:
-    """Return (x, z, which numbers of z are multiplied [factors, numbers]) of a product of features (`passes.products`)."""
+    """Return (x, z, numbers of z that are multiplied [factors, numbers]) of a product of `passes.products`."""
     if node.op not in ("Gather", "Mul"):
         return None
     if node.op == "Mul":

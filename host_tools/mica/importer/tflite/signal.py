@@ -204,8 +204,7 @@ class _Chain:
         return *kept, True
 
     def _kept(self, op: Operator, bins: int) -> tuple[int, int]:
-        """Find where a slice begins and ends, between zeros so that all is as long as before: where it begins and
-        ends."""
+        """Find where a slice begins and ends, between zeros so that all is as long as before."""
         _, *limits = self._ends(4)
         low, high, stride = (self._table(i, "int32", "its limits").tolist() for i in limits)
         masks = op.options is not None and any(op.options.integer(k, "i") for k in range(5))

@@ -1,5 +1,5 @@
-// norm_s8 on a Cortex-M0+: rows of a multiple of 8 elements over the whole int8, from the first sum to the last byte; kernels/ref/norm.c
-// has the same in C, and does the others.
+// norm_s8 on a Cortex-M0+: rows of a multiple of 8 elements over the whole int8, from the first sum to the last byte.
+// kernels/ref/norm.c has the same in C, and does the others.
 #if !defined(MICA_WITHOUT_NORM_S8) && !defined(MICA_WITHOUT_NORM_LOOPS)
 #include "hot.inc"
 
@@ -78,7 +78,7 @@
     adds r6, r6, r7
 .endm
 
-// v = element i of r3, with gamma, or with `each` with gamma and offset from where r1 points; 0 to 255 where it is an int8
+// v = element i of r3, with gamma, or with `each` with gamma and offset from where r1 points; an int8 is 0 to 255.
 .macro ELEMENT v, i, gamma, each
     BYTE \v, r3, \i
     muls \v, r2, \v
@@ -96,8 +96,8 @@
     asrs \v, \v, #20
 .endm
 
-// Four elements: r0 = x, r1 = terms, r2 = factor of the row, r8 = 2^15 - centre, r9 = offset without `each`, r10 = y - x - 4, r12 =
-// 0x80808080, lr = 0xff00ff00. r7 becomes elements 0 and 2, 16 bits each, r6 1 and 3.
+// Four elements: r0 = x, r1 = terms, r2 = factor of the row, r8 = 2^15 - centre, r9 = offset without `each`,
+// r10 = y - x - 4, r12 = 0x80808080, lr = 0xff00ff00. r7 becomes elements 0 and 2, 16 bits each, r6 1 and 3.
 .macro FOUR each, label
     ldm r0!, {r3}
     .if \each

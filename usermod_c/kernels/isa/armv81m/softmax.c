@@ -1,4 +1,5 @@
-// Softmax over the last axis with MVE: terms are gathered four at a time, quotients are divided one by one. Short rows go to c32.
+// Softmax over the last axis with MVE: terms are gathered four at a time, quotients are divided one by one. Short rows
+// go to c32.
 #include "kernels.h"
 #ifndef MICA_WITHOUT_SOFTMAX_S8
 
