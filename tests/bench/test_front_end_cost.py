@@ -87,7 +87,7 @@ SLIPS_M0PLUS = [
     ("lsls r1, r1, #11\n", "lsls r1, r1, #10\n"),  # rounding of products
     ("    add r5, r10\n", ""),  # the bound of one part of four
     ("mov r1, r10\n    adds r1, r1, r1\n", "mov r1, r10\n    lsls r1, r1, #2\n"),
-    ("lsrs r3, r3, #1\n    mov r8, r3", "mov r8, r3"),
+    ("HALF_BIT r3, r7\n    mov r8", "HALF_BIT r3, r7\n    adds r3, r3, r3\n    mov r8"),
     ("    subs r7, r7, r6\n    TURN", "    adds r7, r7, r6\n    TURN"),  # sin - cos
     ("    subs r5, r4, r1\n", "    adds r5, r4, r1\n"),  # of two numbers without a product
     ("subs \\v, \\v, \\t             // 2", "adds \\v, \\v, \\t             // 2"),

@@ -45,19 +45,19 @@ def test_in_parts(name: str, jobs: list[Job], expected: dict[str, list[int]]) ->
 # Core, file of its kernels, what stands there, a slip in its place.
 SLIPS = [
     ("m0plus-qemu", "hot.inc", "asrs r5, r5, #15", "asrs r5, r5, #16"),
-    ("m0plus-qemu", "gemm.S", "adcs r3, r5", "adds r3, r3, r5"),
+    ("m0plus-qemu", "gemm.S", "TWO_PRODUCTS r3, r5, r6", "TWO_PRODUCTS r3, r4, r6"),
     (
         "m0plus-qemu",
         "gemm.S",
-        "lsrs r3, r3, #1\n    adds r2, r2, r3",
-        "subs r3, #1\n    lsrs r3, r3, #1\n    adds r2, r2, r3",
+        "HALF_BIT r3, r1\n    adds r2, r2, r3",
+        "HALF_BIT r3, r1\n    subs r3, #1\n    adds r2, r2, r3",
     ),
     ("m0plus-qemu", "gemm.S", "    adds r6, r6, r3\n    adds r6, #5", "    adds r6, #5"),  # too few are slow
     ("m0plus-qemu", "gemm.S", "adds r7, #255", "adds r7, #100"),
     ("m0plus-qemu", "depthwise.S", "adcs r1, r5\n    lsls r5, r1", "adds r1, r1, r5\n    lsls r5, r1"),
     ("m0plus-qemu", "depthwise.S", "    adds r5, r5, r1\n    movs r3, #20", "    movs r3, #20"),  # too few are slow
     ("m0plus-qemu", "depthwise.S", "movs r2, r1\n    b band", "movs r2, #0\n    b band"),  # a last band that overlaps
-    ("m0plus-qemu", "depthwise.S", "lsrs r1, r1, #1\n    adds r3, r3, r1", "lsrs r1, r1, #2\n    adds r3, r3, r1"),
+    ("m0plus-qemu", "depthwise.S", "HALF_BIT r1, r2\n    adds r3", "HALF_BIT r1, r2\n    lsrs r1, r1, #1\n    adds r3"),
     ("m0plus-qemu", "depthwise_2x2.S", "TAP r2, r8\n    LAST r3, r9", "TAP r2, r9\n    LAST r3, r8"),
     (
         "m0plus-qemu",
@@ -66,10 +66,10 @@ SLIPS = [
         "adds r3, r3, r4\n    str r3, [r1]",
     ),
     ("m0plus-qemu", "line.S", "subs r1, r1, r3\n    ldr r4", "adds r1, r1, r3\n    ldr r4"),  # where the first tap lies
-    ("m0plus-qemu", "line.S", "lsrs r1, r1, #1\n    adds r3, r3, r1", "adds r3, r3, r1"),
+    ("m0plus-qemu", "line.S", "HALF_BIT r1, r2\n    adds r3", "HALF_BIT r1, r2\n    adds r1, r1, r1\n    adds r3"),
     ("m0plus-qemu", "dense.S", "adcs r5, r3", "adds r5, r5, r3"),
     ("m0plus-qemu", "hot.inc", "adcs r0, r4\n    lsrs", "adds r0, r0, r4\n    lsrs"),
-    ("m0plus-qemu", "dense.S", "adcs \\acc, r4", "adds \\acc, \\acc, r4"),
+    ("m0plus-qemu", "dense.S", "TWO_PRODUCTS \\acc, r4, r5", "TWO_PRODUCTS \\acc, r5, r4"),
     ("m0plus-qemu", "dense.S", "asrs r1, r1, r3\n    adcs r1, r4", "asrs r1, r1, r3\n    adds r1, r1, r4"),
     ("m0plus-qemu", "fully_connected.c", "last * args->row", "(last - 1) * args->row"),
     ("m0plus-qemu", "norm.S", "adds r2, #1\n    lsrs r2, r2, #1", "lsrs r2, r2, #1"),

@@ -37,7 +37,9 @@ OBJECT = re.compile(
     r"^(?:const )?\w[\w *]*?(mp_mica_\w+|mica_\w+)(?:\[[^\]]*\])?(?: =|;)|^MP_DEFINE_CONST_\w+\(\s*(mp_mica_\w+)",
     re.MULTILINE,
 )
-LABEL = re.compile(r"^\s*(?:FUNCTION|\.glob[a]?l)\s+(mica_\w+)|^ +[A-Z_0-9]+ (mica_\w+)", re.MULTILINE)
+LABEL = re.compile(
+    r"^\s*(?:FUNCTION|ENTER|ENTER_ALONE|\.glob[a]?l)\s+(mica_\w+)|^ +[A-Z_0-9]+ (mica_\w+)", re.MULTILINE
+)
 
 
 def _text(path: Path) -> str:

@@ -7,8 +7,7 @@
 // s[t] = sum of x[i] * k[t][i], x as crossed pairs of numbers from -127 to 127, so that two products stay inside 16 bits. `more` adds
 // to what is in s. most: the largest, or what was there. k: on a word, `words` words each.
 .macro SCORES name, more
-    FUNCTION \name
-    PUSH_ALL
+    ENTER \name
     mov r12, r0
     mov r9, r2
     mov r11, r3
@@ -74,13 +73,11 @@ score_words_end_\name:
 
 // uint32_t mica_armv6m_weights(const mica_attend_weights_t *args)
 // Weights in the place of scores; returns their sum.
-    FUNCTION mica_armv6m_weights
-    PUSH_ALL
+    ENTER mica_armv6m_weights
     ldm r0!, {r1-r7}            // s, end, most, limit, fall, fall_shift, table
     mov r9, r2
     mov r10, r6
-    ldr r6, [r0]                // the weight of what is as far as limit
-    mov r11, r6
+    LOAD_HIGH r11, r6, [r0]     // the weight of what is as far as limit
     mov r0, r1
     mov r1, r3
     mov r2, r4
@@ -184,8 +181,7 @@ score_words_end_\name:
     .else
     stm r3!, {r0, r1, r4, r5}
     .endif
-    POP_ALL
-    .size \name, . - \name
+    LEAVE \name
 .endm
 
     VALUES mica_armv6m_values_8, 8

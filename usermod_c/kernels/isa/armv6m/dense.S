@@ -9,10 +9,7 @@
     .equ F_X, 0
     .equ F_WEIGHTS_END, 4
     .equ F_DELTA, 8             // from bias + 1 to mult
-    .equ F_ZERO, 12
-    .equ F_RANGE, 16
-    .equ F_LOW, 20
-    .equ F_MASK, 24
+    FIELDS F_, 12, ZERO, RANGE, LOW, MASK
     .equ FRAME, 28
 
 // One row against all channels. OFFSET: the weights are 128 too large; ROWS: they are as they are, and the sign bit has to
@@ -28,8 +25,7 @@
 .endm
 
 .macro DENSE name, layout, code
-    FUNCTION \name
-    PUSH_ALL
+    ENTER \name
     sub sp, #FRAME
     ldm r0!, {r1-r7}            // x, x_end, weights, weights_end, bias, mult, shift
     str r1, [sp, #F_X]
@@ -80,12 +76,8 @@ words_\name:
     ands r3, r3, r6
     add r3, r8
     ldm r2!, {r5, r7}
-    muls r4, r5, r4
-    asrs r4, r4, #16
-    adcs r0, r4
-    muls r3, r7, r3
-    asrs r3, r3, #16
-    adcs r0, r3
+    TWO_PRODUCTS r0, r4, r5
+    TWO_PRODUCTS r0, r3, r7
     .else
     TWO_PAIRS
     .endif
@@ -171,9 +163,7 @@ words_end_\name:
     ldrb r4, [\row, #\i]
     lsls r4, r4, #2
     ldr r4, [r7, r4]
-    muls r4, r5, r4
-    asrs r4, r4, #16
-    adcs \acc, r4
+    TWO_PRODUCTS \acc, r4, r5
 .endm
 
 // acc = floor(acc * mult / 2^31), as MICA_REQUANT; uses mult, r4, r5, r6
@@ -198,8 +188,7 @@ words_end_\name:
 
 #ifndef MICA_WITHOUT_CODES4
 // void mica_armv6m_dense_code_pairs(const mica_dense_t *args): an even number of rows
-    FUNCTION mica_armv6m_dense_code_pairs
-    PUSH_ALL
+    ENTER mica_armv6m_dense_code_pairs
     sub sp, #C_FRAME
     ldm r0!, {r1-r7}            // x, x_end, weights, weights_end, bias, mult, shift
     str r1, [sp, #C_NEXT + 8]
@@ -306,6 +295,5 @@ columns_end:
     bics r1, r1, r3
     b 3b
 6:  add sp, #C_FRAME
-    POP_ALL
-    .size mica_armv6m_dense_code_pairs, . - mica_armv6m_dense_code_pairs
+    LEAVE mica_armv6m_dense_code_pairs
 #endif

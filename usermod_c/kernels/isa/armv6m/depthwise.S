@@ -15,18 +15,14 @@
     .equ F_QUICK, 0             // m, R, bits of the fraction
     .equ F_W, 12                // weights that have no register
     .equ F_BOTH, 44             // bias * (1 + 2^16)
-    .equ F_BIAS, 48
-    .equ F_ML, 52
-    .equ F_MH, 56
+    FIELDS F_, 48, BIAS, ML, MH
     .equ F_ADD, 60              // 2^(shift-1) + (zero << shift)
     .equ F_SHIFT, 64
     .equ F_LOWER, 68            // from the upper row of y to the lower
     .equ F_END, 72              // of the upper row of y
     .equ F_STOP, 76             // of the band's last one
     .equ F_ROW, 80              // the row's first window
-    .equ F_RANGE, 84
-    .equ F_LOW, 88
-    .equ F_ARGS, 92
+    FIELDS F_, 84, RANGE, LOW, ARGS
     .equ F_TABLE, 96            // of the band
     .equ F_TO, 100              // the word of the first column, in the row that is made
     .equ F_CODE, 104            // the loop over a row's windows
@@ -34,32 +30,8 @@
     .equ FRAME, 112
 
 // mica_depthwise_t in kernels.h.
-    .equ A_X, 0
-    .equ A_Y, 4
-    .equ A_WEIGHTS, 8
-    .equ A_BIAS, 12
-    .equ A_MULT, 16
-    .equ A_SHIFT, 20
-    .equ A_CHANNELS, 24
-    .equ A_TABLE, 28
-    .equ A_TABLE_END, 32
-    .equ A_BAND, 36
-    .equ A_TO, 40
-    .equ A_INSIDE, 44
-    .equ A_COLUMN, 48
-    .equ A_STEP, 52
-    .equ A_WINDOWS, 56
-    .equ A_ROW_STEP, 60
-    .equ A_NEXT, 64
-    .equ A_PITCH, 68
-    .equ A_LOWER, 72
-    .equ A_HALF, 76
-    .equ A_HIGH, 80
-    .equ A_LAST, 84
-    .equ A_ZERO, 88
-    .equ A_RANGE, 92
-    .equ A_LOW, 96
-    .equ A_X_ZERO, 100
+    FIELDS A_, 0, X, Y, WEIGHTS, BIAS, MULT, SHIFT, CHANNELS, TABLE, TABLE_END, BAND, TO, INSIDE, COLUMN, STEP
+    FIELDS A_, 56, WINDOWS, ROW_STEP, NEXT, PITCH, LOWER, HALF, HIGH, LAST, ZERO, RANGE, LOW, X_ZERO
 
 // Two products into both sums.
 .macro SUM
@@ -212,17 +184,14 @@ lower_\label:
 .endm
 
 // void mica_armv6m_depthwise(mica_depthwise_t *args)
-    FUNCTION mica_armv6m_depthwise
-    PUSH_ALL
+    ENTER mica_armv6m_depthwise
     sub sp, #FRAME
     str r0, [sp, #F_ARGS]
     ldr r1, [r0, #A_COLUMN]
     subs r1, #12
     mov r10, r1
-    ldr r1, [r0, #A_NEXT]
-    mov r11, r1
-    ldr r1, [r0, #A_STEP]
-    mov r12, r1
+    LOAD_HIGH r11, r1, [r0, #A_NEXT]
+    LOAD_HIGH r12, r1, [r0, #A_STEP]
     ldr r1, [r0, #A_LOWER]
     str r1, [sp, #F_LOWER]
     ldr r1, [r0, #A_LOW]
@@ -269,9 +238,7 @@ channel:
     str r2, [sp, #F_SHIFT]
     ldr r3, [r0, #A_ZERO]
     lsls r3, r3, r2
-    movs r1, #1
-    lsls r1, r1, r2
-    lsrs r1, r1, #1
+    HALF_BIT r1, r2
     adds r3, r3, r1
     str r3, [sp, #F_ADD]
     ldr r1, [r0, #A_MULT]
@@ -326,8 +293,7 @@ band:
     ldr r1, [r0, #A_Y]
     adds r1, r1, r2
     str r1, [sp, #F_END]
-    ldr r2, [r0, #A_INSIDE]
-    mov lr, r2
+    LOAD_HIGH lr, r2, [r0, #A_INSIDE]
     ldr r2, [r0, #A_BAND]
     adds r2, r2, r7
     str r2, [sp, #F_TABLE]
@@ -366,8 +332,7 @@ row_made:
 
     ldr r0, [sp, #F_ARGS]
     ldr r2, [r0, #A_PITCH]
-    ldr r1, [sp, #F_END]
-    mov lr, r1
+    LOAD_HIGH lr, r1, [sp, #F_END]
     ldr r3, [r0, #A_HALF]
     adds r3, r3, r1
     str r3, [sp, #F_STOP]
@@ -445,12 +410,8 @@ band_done:
     movs r2, r1
     b band
 channel_done:
-    ldr r1, [r0, #A_X]
-    adds r1, #1
-    str r1, [r0, #A_X]
-    ldr r1, [r0, #A_Y]
-    adds r1, #1
-    str r1, [r0, #A_Y]
+    ADVANCE r1, #1, [r0, #A_X]
+    ADVANCE r1, #1, [r0, #A_Y]
     ldr r1, [r0, #A_CHANNELS]
     subs r1, #1
     str r1, [r0, #A_CHANNELS]

@@ -3,18 +3,9 @@
 #include "hot.inc"
 
 // mica_depthwise_t in kernels.h.
-    .equ A_X, 0
-    .equ A_Y, 4
-    .equ A_WEIGHTS, 8
-    .equ A_BIAS, 12
-    .equ A_MULT, 16
-    .equ A_SHIFT, 20
-    .equ A_CHANNELS, 24
+    FIELDS A_, 0, X, Y, WEIGHTS, BIAS, MULT, SHIFT, CHANNELS
     .equ A_STEP, 52
-    .equ A_ZERO, 88
-    .equ A_RANGE, 92
-    .equ A_LOW, 96
-    .equ A_X_ZERO, 100
+    FIELDS A_, 88, ZERO, RANGE, LOW, X_ZERO
 
 // \acc += r4 * \x; the last tap of a weight takes r4.
 .macro TAP x, acc
@@ -58,12 +49,10 @@ out_\label:
 .endm
 
 // void mica_armv6m_depthwise_2x2(mica_depthwise_t *args)
-    FUNCTION mica_armv6m_depthwise_2x2
-    PUSH_ALL
+    ENTER mica_armv6m_depthwise_2x2
     ldr r1, [r0, #A_STEP]
     push {r0, r1}
-    ldr r1, [r0, #A_LOW]
-    mov lr, r1
+    LOAD_HIGH lr, r1, [r0, #A_LOW]
     mov r7, r0
 channel_2x2:
     ldr r4, [r7, #A_X]
@@ -128,17 +117,14 @@ channel_2x2:
     add r10, r4
     add r11, r4
 
-    ldr r4, [r7, #A_RANGE]
-    mov r12, r4
+    LOAD_HIGH r12, r4, [r7, #A_RANGE]
     ldr r4, [r7, #A_SHIFT]
     ldrb r2, [r4]
     adds r4, #1
     str r4, [r7, #A_SHIFT]
     ldr r3, [r7, #A_ZERO]
     lsls r3, r3, r2
-    movs r4, #1
-    lsls r4, r4, r2
-    lsrs r4, r4, #1
+    HALF_BIT r4, r2
     adds r3, r3, r4
     ldr r1, [r7, #A_Y]
     adds r4, r1, #1

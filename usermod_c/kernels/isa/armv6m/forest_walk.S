@@ -17,8 +17,7 @@
 
 // r0 node, r1 entry, r2 x, r7 sums. r8 nodes, r9 bytes of sums, r10 where in the roots. r11 the end of the roots, r12 the end of the
 // nodes that trees reach, lr the end of the leaves; on the stack the leaves and the number of nodes that trees reach
-    FUNCTION mica_armv6m_forest
-    PUSH_ALL
+    ENTER mica_armv6m_forest
     ldm r0!, {r2-r4, r7}        // x, whole, leaves, sum
     push {r3, r4}
     ldm r0!, {r1, r3-r6}        // nodes, sum_bytes, roots, roots_end, nodes_end
@@ -27,8 +26,7 @@
     mov r10, r4
     mov r11, r5
     mov r12, r6
-    ldr r1, [r0]
-    mov lr, r1
+    LOAD_HIGH lr, r1, [r0]
     b next_tree
 
     .balign 4
@@ -79,5 +77,4 @@ next_tree:
     b visit
 done:
     add sp, #8
-    POP_ALL
-    .size mica_armv6m_forest, . - mica_armv6m_forest
+    LEAVE mica_armv6m_forest

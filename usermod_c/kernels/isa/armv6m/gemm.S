@@ -17,43 +17,18 @@
     .equ F_ARGS, 4 * PAIRS
     .equ F_X, F_ARGS + 4        // the stream, while the registers requantise
     .equ F_END, F_ARGS + 8      // where in the stream something else is to be done
-    .equ F_ENTRY, F_ARGS + 12
-    .equ F_BIAS, F_ARGS + 16
-    .equ F_ML, F_ARGS + 20
-    .equ F_MH, F_ARGS + 24
-    .equ F_ADJUST, F_ARGS + 28
+    FIELDS F_, F_ARGS + 12, ENTRY, BIAS, ML, MH, ADJUST
     .equ F_READ, F_ARGS + 32    // running sums
     .equ F_WRITE, F_ARGS + 36
     .equ F_AFTER, F_ARGS + 40   // where sums go: quick, exact or keep_sums
     .equ F_M, F_ARGS + 44       // of quick: bits of the multiplier, bits of the fraction; and what exact has in r9 and r11
-    .equ F_FRACTION, F_ARGS + 48
-    .equ F_ADD, F_ARGS + 52
-    .equ F_SHIFT, F_ARGS + 56
+    FIELDS F_, F_ARGS + 48, FRACTION, ADD, SHIFT
     .equ FRAME, F_ARGS + 64
     .equ HALF_FRAME, FRAME / 2
 
 // mica_gemm_t in kernels.h.
-    .equ A_X, 0
-    .equ A_END1, 4
-    .equ A_END, 8
-    .equ A_STEP, 12
-    .equ A_ADJUST, 16
-    .equ A_WEIGHTS, 20
-    .equ A_WORDS, 24
-    .equ A_ROW, 28
-    .equ A_BIAS, 32
-    .equ A_MULT, 36
-    .equ A_SHIFT, 40
-    .equ A_OUT, 44
-    .equ A_OUT_STEP, 48
-    .equ A_CHANNELS, 52
-    .equ A_ZERO, 56
-    .equ A_RANGE, 60
-    .equ A_LOW, 64
-    .equ A_SUMS, 68
-    .equ A_FLAGS, 72
-    .equ A_PAIRS, 76
-    .equ A_DROP, 80
+    FIELDS A_, 0, X, END1, END, STEP, ADJUST, WEIGHTS, WORDS, ROW, BIAS, MULT, SHIFT, OUT, OUT_STEP, CHANNELS
+    FIELDS A_, 56, ZERO, RANGE, LOW, SUMS, FLAGS, PAIRS, DROP
 
 // \a requantised by one product of 32 bits where that decides, and stored (kernels.h, `drop`).
 //   r6 = bits of the multiplier, r7 = bits of the fraction, r8 = act_min, r9 = what the product begins with, r10 = act_max - act_min,
@@ -100,8 +75,7 @@ out_\a:
 .endm
 
 // void mica_armv6m_gemm(mica_gemm_t *args)
-    FUNCTION mica_armv6m_gemm
-    PUSH_ALL
+    ENTER mica_armv6m_gemm
     sub sp, #HALF_FRAME
     sub sp, #HALF_FRAME
     str r0, [sp, #F_ARGS]
@@ -114,12 +88,9 @@ out_\a:
     ldr r1, [r0, #A_SUMS]       // of all channels, one behind the other
     str r1, [sp, #F_READ]
     str r1, [sp, #F_WRITE]
-    ldr r1, [r0, #A_RANGE]
-    mov r10, r1
-    ldr r1, [r0, #A_LOW]
-    mov r8, r1
-    ldr r1, [r0, #A_OUT_STEP]
-    mov lr, r1
+    LOAD_HIGH r10, r1, [r0, #A_RANGE]
+    LOAD_HIGH r8, r1, [r0, #A_LOW]
+    LOAD_HIGH lr, r1, [r0, #A_OUT_STEP]
     ldr r1, [r0, #A_FLAGS]
     lsrs r1, r1, #2             // flag 2
     ldr r1, =keep_sums + 1
@@ -170,8 +141,7 @@ channel:
 
 unpacked:
     ldr r0, [sp, #F_ARGS]
-    ldr r1, [r0, #A_OUT]
-    mov r12, r1
+    LOAD_HIGH r12, r1, [r0, #A_OUT]
     ldr r1, [r0, #A_MULT]
     ldr r4, [r1]
     uxth r2, r4
@@ -183,9 +153,7 @@ unpacked:
     mov r11, r1
     ldr r2, [r0, #A_ZERO]
     lsls r2, r2, r1
-    movs r3, #1
-    lsls r3, r3, r1
-    lsrs r3, r3, #1
+    HALF_BIT r3, r1
     adds r2, r2, r3
     mov r9, r2
     ldr r5, [r0, #A_DROP]
@@ -314,19 +282,11 @@ short:
     .rept PAIRS
     ldr r6, [sp, #(4 * i)]
     ldm r7!, {r4, r5}
-    muls r4, r6, r4
-    asrs r4, r4, #16
-    adcs r0, r4
-    muls r5, r6, r5
-    asrs r5, r5, #16
-    adcs r1, r5
+    TWO_PRODUCTS r0, r4, r6
+    TWO_PRODUCTS r1, r5, r6
     ldm r7!, {r4, r5}
-    muls r4, r6, r4
-    asrs r4, r4, #16
-    adcs r2, r4
-    muls r5, r6, r5
-    asrs r5, r5, #16
-    adcs r3, r5
+    TWO_PRODUCTS r2, r4, r6
+    TWO_PRODUCTS r3, r5, r6
     .set i, i + 1
     .endr
 pairs_end:
@@ -410,18 +370,10 @@ channel_done:
     ldr r2, [r0, #A_ROW]
     adds r1, r1, r2
     str r1, [r0, #A_WEIGHTS]
-    ldr r1, [r0, #A_BIAS]
-    adds r1, #4
-    str r1, [r0, #A_BIAS]
-    ldr r1, [r0, #A_MULT]
-    adds r1, #4
-    str r1, [r0, #A_MULT]
-    ldr r1, [r0, #A_SHIFT]
-    adds r1, #1
-    str r1, [r0, #A_SHIFT]
-    ldr r1, [r0, #A_OUT]
-    adds r1, #1
-    str r1, [r0, #A_OUT]
+    ADVANCE r1, #4, [r0, #A_BIAS]
+    ADVANCE r1, #4, [r0, #A_MULT]
+    ADVANCE r1, #1, [r0, #A_SHIFT]
+    ADVANCE r1, #1, [r0, #A_OUT]
     ldr r1, =channel + 1
     bx r1
 done:
@@ -465,14 +417,10 @@ done:
 // void mica_armv6m_unpack(const int8_t *x, uint32_t *to, uint32_t words, uint32_t pixels, int32_t x_step, uint32_t lane, uint32_t group)
 // Makes the stream: `words` words of x for each pixel, as pairs, 16 bytes apart. x on a word; x_step from pixel to pixel; lane:
 // which of four pixels the first one is, to: its first pair; group: bytes from the fourth pixel to the next group's first.
-    FUNCTION mica_armv6m_unpack
-    PUSH_ALL
-    ldr r4, [sp, #36]
-    mov r9, r4                  // x_step
-    ldr r4, [sp, #40]
-    mov r10, r4                 // lane
-    ldr r4, [sp, #44]
-    mov r11, r4                 // group
+    ENTER mica_armv6m_unpack
+    LOAD_HIGH r9, r4, [sp, #36] // x_step
+    LOAD_HIGH r10, r4, [sp, #40]  // lane
+    LOAD_HIGH r11, r4, [sp, #44]  // group
     mov r12, r3                 // pixels
     mov lr, r2                  // words
     ldr r4, =-0x00800080
@@ -503,16 +451,11 @@ unpack_pixel:
 // void mica_armv6m_pick(const int8_t *x, uint32_t *to, const int32_t *table, uint32_t words, uint32_t pixels, int32_t x_step,
 //     uint32_t lane, uint32_t group)
 // Makes the stream as unpack does, of elements wherever they lie: kernels.h says how the table does that.
-    FUNCTION mica_armv6m_pick
-    PUSH_ALL
-    ldr r4, [sp, #36]
-    mov r12, r4                 // pixels
-    ldr r4, [sp, #40]
-    mov r9, r4                  // x_step
-    ldr r4, [sp, #44]
-    mov r10, r4                 // lane
-    ldr r4, [sp, #48]
-    mov r11, r4                 // group
+    ENTER mica_armv6m_pick
+    LOAD_HIGH r12, r4, [sp, #36]  // pixels
+    LOAD_HIGH r9, r4, [sp, #40] // x_step
+    LOAD_HIGH r10, r4, [sp, #44]  // lane
+    LOAD_HIGH r11, r4, [sp, #48]  // group
     mov lr, r2                  // table
     subs r3, #1
     lsls r3, r3, #4

@@ -19,25 +19,10 @@
     .equ FRAME, F_BIAS + 44
 
 // mica_line_t in kernels.h.
-    .equ A_X, 0
-    .equ A_Y, 4
-    .equ A_WEIGHTS, 8
-    .equ A_BIAS, 12
-    .equ A_MULT, 16
-    .equ A_SHIFT, 20
-    .equ A_CHANNELS, 24
-    .equ A_TAPS, 28
-    .equ A_TAP, 32
-    .equ A_STEP, 36
-    .equ A_COUNT, 40
-    .equ A_PITCH, 44
-    .equ A_ZERO, 48
-    .equ A_RANGE, 52
-    .equ A_LOW, 56
+    FIELDS A_, 0, X, Y, WEIGHTS, BIAS, MULT, SHIFT, CHANNELS, TAPS, TAP, STEP, COUNT, PITCH, ZERO, RANGE, LOW
 
 // void mica_armv6m_line(mica_line_t *args)
-    FUNCTION mica_armv6m_line
-    PUSH_ALL
+    ENTER mica_armv6m_line
     sub sp, #FRAME
     str r0, [sp, #F_ARGS]
     ldr r1, [r0, #A_TAPS]
@@ -66,12 +51,9 @@
     ldr r3, =pair_done + 1
     subs r3, r3, r2
     str r3, [sp, #F_CODE2]
-    ldr r1, [r0, #A_LOW]
-    mov r8, r1
-    ldr r1, [r0, #A_RANGE]
-    mov r10, r1
-    ldr r1, [r0, #A_PITCH]
-    mov lr, r1
+    LOAD_HIGH r8, r1, [r0, #A_LOW]
+    LOAD_HIGH r10, r1, [r0, #A_RANGE]
+    LOAD_HIGH lr, r1, [r0, #A_PITCH]
 line_channel:
     ldr r1, [r0, #A_WEIGHTS]
     ldr r2, [r0, #A_TAPS]
@@ -101,13 +83,10 @@ line_channel:
     mov r11, r2
     ldr r3, [r0, #A_ZERO]
     lsls r3, r3, r2
-    movs r1, #1
-    lsls r1, r1, r2
-    lsrs r1, r1, #1
+    HALF_BIT r1, r2
     adds r3, r3, r1
     mov r9, r3
-    ldr r1, [r0, #A_Y]
-    mov r12, r1
+    LOAD_HIGH r12, r1, [r0, #A_Y]
     adds r1, #1
     str r1, [r0, #A_Y]
     ldr r1, [r0, #A_X]

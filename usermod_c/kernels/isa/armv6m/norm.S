@@ -219,8 +219,7 @@ whole:
     subs r3, #4
     mov r10, r3
     adds r1, r1, r2
-    ldr r2, [r0, #OFFSET]
-    mov r9, r2
+    LOAD_HIGH r9, r2, [r0, #OFFSET]
     ldr r2, =0x80808080
     mov r12, r2
     ldr r2, =0xff00ff00

@@ -18,18 +18,14 @@
 
 // The stack: the weights, the first highest; then what a row of outputs needs.
     .equ F_ARGS, 4 * PAIRS
-    .equ F_X, F_ARGS + 4
-    .equ F_ENTRY, F_ARGS + 8
-    .equ F_BIAS, F_ARGS + 12
+    FIELDS F_, F_ARGS + 4, X, ENTRY, BIAS
     .equ F_BOTH, F_ARGS + 16    // bias + bias * 2^16
     .equ F_FLAGS, F_ARGS + 20
     .equ F_READ, F_ARGS + 24    // running sums
     .equ F_WRITE, F_ARGS + 28
     .equ F_ROWS, F_ARGS + 32
     .equ F_GROUPS, F_ARGS + 36  // these four as in mica_paired_t
-    .equ F_PLACES, F_ARGS + 40
-    .equ F_NEXT, F_ARGS + 44
-    .equ F_PITCH, F_ARGS + 48
+    FIELDS F_, F_ARGS + 40, PLACES, NEXT, PITCH
     .equ F_Y, F_ARGS + 52       // the second of the first lane's paired outputs
     .equ F_LANES, F_ARGS + 56   // from behind a lane's outputs to the next lane's: three
     .equ F_SUMS, F_ARGS + 68    // of the first pair: four
@@ -40,40 +36,18 @@
     .equ HALF_FRAME, FRAME / 2 / 4 * 4
 
 // mica_paired_t in kernels.h.
-    .equ A_X, 0
-    .equ A_GROUPS, 4
-    .equ A_PLACES, 8
-    .equ A_NEXT, 12
-    .equ A_PITCH, 16
-    .equ A_ROWS, 20
-    .equ A_NEXT_GROUP, 24
-    .equ A_SUMS, 28
-    .equ A_FLAGS, 32
-    .equ A_WEIGHTS, 36
-    .equ A_FIRST, 40
-    .equ A_SECOND, 44
-    .equ A_KERNEL_ROWS, 48
-    .equ A_CHANNELS, 52
-    .equ A_WEIGHTS_PITCH, 56
-    .equ A_BIAS, 60
-    .equ A_MULT, 64
-    .equ A_SHIFT, 68
-    .equ A_Y_OFFSET, 72
-    .equ A_BACK, 76
-    .equ A_ZERO, 80
-    .equ A_RANGE, 84
-    .equ A_LOW, 88
+    FIELDS A_, 0, X, GROUPS, PLACES, NEXT, PITCH, ROWS, NEXT_GROUP, SUMS, FLAGS, WEIGHTS, FIRST, SECOND
+    FIELDS A_, 48, KERNEL_ROWS, CHANNELS, WEIGHTS_PITCH, BIAS, MULT, SHIFT, Y_OFFSET, BACK, ZERO, RANGE, LOW
     .equ A_PAIRS, 92
 
 // Opens the frame; r5 = channels, r4 = where the words of the weights end, and where the steps begin that many words take.
-.macro ENTER
+.macro BEGIN
     PUSH_ALL
     sub sp, #HALF_FRAME
     sub sp, #(FRAME - HALF_FRAME)
     str r0, [sp, #F_ARGS]
     ldr r5, [r0, #A_CHANNELS]
-    ldr r4, [r0, #A_KERNEL_ROWS]
-    mov r10, r4
+    LOAD_HIGH r10, r4, [r0, #A_KERNEL_ROWS]
     muls r4, r5, r4
     movs r7, #STEP_CODE
     muls r7, r4, r7
@@ -106,7 +80,7 @@
 // void mica_armv6m_paired_codes(const mica_paired_t *args): the same of weights in codes, whole words of four channels. The words go
 // onto the stack in order, from its pointer raised to where they end.
     FUNCTION mica_armv6m_paired_codes
-    ENTER
+    BEGIN
     mov sp, r4
     lsrs r5, r5, #1
     mov r12, r5                 // bytes of a row of the kernel
@@ -147,7 +121,7 @@ codes_row:
 
 // void mica_armv6m_paired(const mica_paired_t *args)
     FUNCTION mica_armv6m_paired
-    ENTER
+    BEGIN
 
     // The weights as words.
     mov r8, r5
@@ -206,8 +180,7 @@ unpacked:
     ldm r1!, {r2-r5}
     add r1, sp, #F_GROUPS
     stm r1!, {r2-r5}
-    ldr r1, [r0, #A_BACK]
-    mov lr, r1
+    LOAD_HIGH lr, r1, [r0, #A_BACK]
     ldr r1, [r0, #A_MULT]
     uxth r2, r1
     str r2, [sp, #F_ML]
@@ -216,9 +189,7 @@ unpacked:
     ldr r7, [r0, #A_SHIFT]
     ldr r5, [r0, #A_ZERO]
     lsls r5, r5, r7
-    movs r4, #1
-    lsls r4, r4, r7
-    lsrs r4, r4, #1
+    HALF_BIT r4, r7
     adds r5, r5, r4
     ldr r6, [r0, #A_RANGE]
     ldr r4, [r0, #A_LOW]
@@ -304,8 +275,7 @@ row:
     movs r1, r0
     movs r2, r0
     movs r3, r0
-    ldr r4, [sp, #F_BOTH]
-    mov r8, r4
+    LOAD_HIGH r8, r4, [sp, #F_BOTH]
     mov r9, r4
     mov r10, r4
     mov r11, r4
@@ -360,8 +330,7 @@ finish:
     mov r9, r5
     mov r10, r6
     mov r11, r7
-    ldr r4, [sp, #F_Y]
-    mov r12, r4
+    LOAD_HIGH r12, r4, [sp, #F_Y]
     ldr r5, [sp, #F_PITCH]
     adds r4, r4, r5
     str r4, [sp, #F_Y]
@@ -402,8 +371,7 @@ finish:
 // The words of a lane, 16 bytes apart: x[first] + x[second] * 2^16 for `channels` x, of `rows` rows that are `pitch` apart.
     FUNCTION mica_armv6m_paired_words
     push {r4-r7, lr}
-    ldr r4, [sp, #20]
-    mov r12, r4
+    LOAD_HIGH r12, r4, [sp, #20]
     ldr r6, [sp, #24]
     ldr r5, [sp, #28]
     subs r5, r5, r4

@@ -23,8 +23,7 @@
 // r9 = stride, r10 = to_end, r8 = from behind the last row to the next word.
 .macro ROWS
     mov r9, r1
-    ldr r4, [sp, #36]
-    mov r10, r4
+    LOAD_HIGH r10, r4, [sp, #36]
     movs r4, r1
     muls r4, r2, r4
     movs r5, #4
@@ -45,8 +44,7 @@
 .endm
 
 .macro SUM_WORDS name, swapped, code
-    FUNCTION \name
-    PUSH_ALL
+    ENTER \name
     ROWS
     movs r1, r3                 // to
     SKIP_ROWS \code
@@ -93,8 +91,7 @@
 // Sums of the bytes of four columns, uint16 each; a word has them in two parts.
 // void mica_armv6m_picture_bytes(const uint8_t *row, uint32_t stride, uint32_t rows, uint32_t *to, uint32_t *to_end)
     .equ BYTES_CODE, 14
-    FUNCTION mica_armv6m_picture_bytes
-    PUSH_ALL
+    ENTER mica_armv6m_picture_bytes
     movs r7, r3                 // to
     ROWS
     SKIP_ROWS BYTES_CODE
@@ -179,9 +176,7 @@
     SUM_PAIRS mica_armv6m_picture_pairs, 0, 8
     SUM_PAIRS mica_armv6m_picture_pairs_high, 1, 10
 
-    .equ F_OF, 0
-    .equ F_WIDE, 4
-    .equ F_TABLES, 8
+    FIELDS F_, 0, OF, WIDE, TABLES
     .equ F_TO, 20
     .equ F_PIXEL, 32
     .equ FRAME, 36
@@ -244,8 +239,7 @@
 // Up to where boxes begin: r0 = columns, r1 = out, r6 = the only table or 0. r8 = over less `of`, r9 = rest; r10 = the code of a narrow
 // box, of `most` columns of `code` bytes each, r11 = its reciprocal, r12 = the end of out.
 .macro BEGIN name, most, code, table
-    FUNCTION \name
-    PUSH_ALL
+    ENTER \name
     sub sp, #FRAME
     ldm r0!, {r1-r7}            // out, over, rest, of, thin, columns of a narrow box, pixel
     subs r2, r2, r4             // less `of`, as it stays
@@ -313,8 +307,7 @@
 .macro MEANS name, colour
     BEGIN \name, MOST_COLUMNS, 4, 1 - \colour
     .ifeq \colour
-    ldr r7, 7f
-    mov lr, r7
+    LOAD_HIGH lr, r7, 7f
     .endif
 1:  NEXT FIRST_WORD, 4
     .balign 4
@@ -454,13 +447,8 @@
 // becomes, the code at r11 says; whether it is wide, the carry of r6, a fraction that grows by r9.
 // In loops: r0 = pixels, r1 = out, r2 to r4 = sums or constants, r5 = any, r7 = the reciprocal. r8 = from the last row to the first,
 // r10 = the code of a narrow box, r12 = the end of out, lr = bytes of a row.
-    .equ D_THIN, 0
-    .equ D_WIDE, 4
-    .equ D_TABLES, 8
-    .equ D_FIRST, 20
-    .equ D_LAST, 24
-    .equ D_CODE, 28
-    .equ D_FRAME, 32
+    FIELDS D_, 0, THIN, WIDE, TABLES
+    FIELDS D_, 20, FIRST, LAST, CODE, FRAME
     .equ DIRECT_ROWS, 4
 
 // To \to: where boxes of \width columns and r4 rows begin, of which `ends` says where each width's rows end behind \blocks. Uses r5, \width.
@@ -481,8 +469,7 @@
 .endm
 
 .macro DIRECT name
-    FUNCTION \name
-    PUSH_ALL
+    ENTER \name
     sub sp, #D_FRAME
     ldm r0!, {r1-r6}            // out, its end, step, stride, back, what becomes of sums
     mov r12, r2
@@ -871,8 +858,7 @@
 .endm
 
 .macro BOXES_CHROMA name, y_first
-    FUNCTION \name
-    PUSH_ALL
+    ENTER \name
     sub sp, #C_FRAME
     ldm r0!, {r1-r6}            // out, its end, step, stride, back, whether the first pixel is odd
     mov r12, r2
@@ -995,16 +981,11 @@
     mov r6, r10
     mov r7, r11
     push {r3-r7}
-    ldr r4, 14f
-    mov r9, r4
-    ldr r4, 15f
-    mov r10, r4
-    ldr r4, 18f
-    mov r11, r4
-    ldr r4, 19f
-    mov r12, r4
-    ldr r4, 20f
-    mov lr, r4
+    LOAD_HIGH r9, r4, 14f
+    LOAD_HIGH r10, r4, 15f
+    LOAD_HIGH r11, r4, 18f
+    LOAD_HIGH r12, r4, 19f
+    LOAD_HIGH lr, r4, 20f
     movs r7, r1                 // bytes of a row
     movs r1, r2                 // out
 1:  ldr r2, [r0]

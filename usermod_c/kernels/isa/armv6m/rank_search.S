@@ -44,8 +44,7 @@ by_\n:
 
 // r0 y, r1 first, r2 source, r4 thresholds left, r5 the lowest of them, r6 the feature; r8 x, r9 thresholds, r10 those of this column,
 // r11 the end of y, r12 their number, lr features
-    FUNCTION mica_armv6m_ranks
-    PUSH_ALL
+    ENTER mica_armv6m_ranks
     movs r7, r0
     ldm r7!, {r0-r2, r4-r6}     // y, first, source, x, thresholds, y_end
     mov r8, r4
@@ -141,5 +140,4 @@ store:
     cmp r0, r11
     blo column
     pop {r5}
-    POP_ALL
-    .size mica_armv6m_ranks, . - mica_armv6m_ranks
+    LEAVE mica_armv6m_ranks

@@ -6,12 +6,7 @@
     .cpu cortex-m0plus
     .section .text.mica_armv6m_spectrum, "ax", %progbits
 
-.macro ENTER name
-    FUNCTION \name
-    PUSH_ALL
-.endm
-
-// The same, where r12 and lr are enough.
+// As ENTER, where r12 and lr are enough.
 .macro ENTER_LOW name
     FUNCTION \name
     push {r4-r7, lr}
@@ -19,11 +14,6 @@
 
 .macro LEAVE_LOW name
     pop {r4-r7, pc}
-    .size \name, . - \name
-.endm
-
-.macro LEAVE name
-    POP_ALL
     .size \name, . - \name
 .endm
 
@@ -157,8 +147,7 @@ raise_\label:
 // All blocks, D bytes being between p and q: from the first q to r11. lr = 2 D - 8.
 .macro PLAIN_BLOCKS s, more
 plain\more\()_\s:
-    ldr r1, [sp, #16]
-    mov r11, r1
+    LOAD_HIGH r11, r1, [sp, #16]
     movs r7, #3
 6:  PLAINLY \s, \more, plain\more\()_\s
     add r0, lr
@@ -185,9 +174,7 @@ next_\s:                       // r0 = end
     cmp r0, r2
     blo 5f
     b stage_end
-5:  ldr r1, [sp, #16]
-    adds r1, #8
-    str r1, [sp, #16]
+5:  ADVANCE r1, #8, [sp, #16]
     ldr r3, [sp, #4]
     ldr r1, [sp, #8]
     adds r3, r3, r1
@@ -369,9 +356,7 @@ stage_end:
     sub sp, #8
     str r1, [sp, #0]
     str r2, [sp, #4]
-    movs r3, #1
-    lsls r3, r7
-    lsrs r3, r3, #1
+    HALF_BIT r3, r7
     mov r8, r3                  // half of 2^s
 1:  ldm r0!, {r1-r4}
     DOWN_BY r7, r1, r2, r3, r4
@@ -443,12 +428,9 @@ stage_end:
 // uint32_t mica_armv6m_split(int32_t *z, uint32_t half, const int16_t *twiddles, uint32_t s, uint32_t K): bins 1 to half - 1.
 // b's factor is that of a with -cos, so both have their products in common.
     ENTER mica_armv6m_split
-    ldr r4, [sp, #36]           // K
-    mov r11, r4
+    LOAD_HIGH r11, r4, [sp, #36]  // K
     mov r9, r3
-    movs r4, #1
-    lsls r4, r3
-    lsrs r4, r4, #1
+    HALF_BIT r4, r3
     mov r8, r4
     lsls r1, r1, #3
     adds r1, r1, r0
@@ -539,9 +521,7 @@ stage_end:
 // bins is end
     ENTER mica_armv6m_squares
     movs r6, r3
-    movs r4, #1
-    lsls r4, r3
-    lsrs r4, r4, #1
+    HALF_BIT r4, r3
     mov r8, r4
     mov r9, r2
     subs r2, r2, r1
@@ -857,9 +837,7 @@ stage_end:
     ENTER mica_armv6m_window
     ldr r4, [sp, #36]
     PLACES
-    movs r3, #1
-    lsls r3, r1
-    lsrs r3, r3, #1
+    HALF_BIT r3, r1
     mov r11, r3
 1:  WINDOWED
     add r4, lr

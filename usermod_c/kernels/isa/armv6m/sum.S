@@ -2,8 +2,7 @@
 #include "hot.inc"
 
 // void mica_armv6m_add(const mica_sum_t *args)
-    FUNCTION mica_armv6m_add
-    PUSH_ALL
+    ENTER mica_armv6m_add
     movs r3, r0
     ldm r3!, {r0-r2, r4-r7}     // a, b, y, n, mult_a, mult_b, offset
     mov r8, r7

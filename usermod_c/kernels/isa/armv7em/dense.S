@@ -24,8 +24,7 @@
     .equ F_SUMS, FRAME + 40
 
 // void mica_dsp_dense(const uint32_t *x, const int8_t *w, uint32_t row, uint32_t words, uint32_t pairs, int32_t *sums)
-    FUNCTION mica_dsp_dense
-    push {r4-r11, lr}
+    ENTER mica_dsp_dense
     add r12, r0, r3, lsl #3
     mov r4, r2
     add r2, r1, r4

@@ -11,9 +11,7 @@
 
 // void mica_dsp_constants(const mica_dsp_constants_t *args)
 // Sums of a channel are doubled until their shift is SHIFT, where they stay below 2^31 with a bias below 2^22: what is rounded off is the same.
-    .section .text.mica_dsp_constants, "ax", %progbits
-    FUNCTION mica_dsp_constants
-    push {r4-r11, lr}
+    ENTER_ALONE mica_dsp_constants
     ldm r0, {r0-r5}             // w, bias, mult, shift, to, rounding
     add r6, r3, #4
     push {r6, r7}
@@ -69,11 +67,6 @@
     b 2b
     .size mica_dsp_constants, . - mica_dsp_constants
 
-// void mica_dsp_rows(mica_dsp_rows_t *args): builds bands, one below the other.
-    .section .text.mica_dsp_rows, "ax", %progbits
-    .global mica_dsp_rows
-    .type mica_dsp_rows, %function
-
 // One column: r0, r1 = upper and lower row, r2, r3 = their steps, r4 = the first channel's word.
 .macro COLUMN
     ldr r6, [r0]
@@ -92,10 +85,8 @@
     str r9, [r4, #24]
 .endm
 
-    .balign 4
-    .thumb_func
-mica_dsp_rows:
-    push {r4-r11, lr}
+// void mica_dsp_rows(mica_dsp_rows_t *args): builds bands, one below the other.
+    ENTER_ALONE mica_dsp_rows
     sub sp, #4
     str r0, [sp]
     mov r12, r0
@@ -156,36 +147,25 @@ mica_dsp_rows:
     str r7, [r12, #40]
     bne.w 1b
     add sp, #4
-    pop {r4-r11, pc}
-    .size mica_dsp_rows, . - mica_dsp_rows
+    LEAVE mica_dsp_rows
 
     .equ F_Y, 0
     .equ F_PITCH, 4             // to the second row of this strip
     .equ F_MULT, 8              // mult, round, bias, shift of the channel
-    .equ F_BIAS, 16
-    .equ F_SHIFT, 20
-    .equ F_STEP, 24
+    FIELDS F_, 16, BIAS, SHIFT, STEP
     .equ F_END, 28              // of A
     .equ F_PAIRS, 32            // bytes of a band that pairs of windows step over
     .equ F_STRIPS, 36           // that are left
     .equ F_ODD, 40              // whether a window is left behind the pairs
     .equ F_COUNT, 44            // channels that are left
     .equ F_ARGS, 48             // a, b, y, step, pitch, windows, strips, last, taps; moved from channel to channel
-    .equ A_Y, 8
-    .equ A_STEP, 12
-    .equ A_PITCH, 16
-    .equ A_WINDOWS, 20
-    .equ A_STRIPS, 24
-    .equ A_LAST, 28
-    .equ A_TAPS, 32
+    FIELDS A_, 8, Y, STEP, PITCH, WINDOWS, STRIPS, LAST, TAPS
     .equ FRAME, 84
 
 // Begins a function for four channels:
 //   r0 = A, r1 = B, r4-r6 = weights (w0, w1) of the three columns, r7-r9 = (w1, w2), r10 = bias, r11 = shift
 .macro CHANNELS name, pair
-    .section .text.\name, "ax", %progbits
-    FUNCTION \name
-    push {r4-r11, lr}
+    ENTER_ALONE \name
     sub sp, #FRAME
     ldm r0, {r1-r9}
     add r12, sp, #F_ARGS
@@ -222,8 +202,7 @@ mica_dsp_rows:
     str r2, [sp, #F_COUNT]
     bne.w 5b
     add sp, #FRAME
-    pop {r4-r11, pc}
-    .size \name, . - \name
+    LEAVE \name
 .endm
 
 // Sums to outputs. Uses the registers \mult and \round. \fixed: shifts are SHIFT.

@@ -2,23 +2,8 @@
     .syntax unified
     .thumb
 #include "../thumb.inc"
+#include "step.inc"
     .section .text.mica_dsp_gemm, "ax", %progbits
-
-// One step: a pair of elements of two pixels against the pairs of four channels, 16 multiply-accumulates in 11 instructions.
-//   r0 = stream of pixels, r1 = stream of weights, r4-r7 = sums of the first pixel, r8-r11 = of the second
-.macro STEP
-    ldrd r2, r3, [r0], #8
-    ldrd r12, lr, [r1], #8
-    smlad r4, r2, r12, r4
-    smlad r8, r3, r12, r8
-    smlad r5, r2, lr, r5
-    smlad r9, r3, lr, r9
-    ldrd r12, lr, [r1], #8
-    smlad r6, r2, r12, r6
-    smlad r10, r3, r12, r10
-    smlad r7, r2, lr, r7
-    smlad r11, r3, lr, r11
-.endm
 
 // The first step: the sums of both pixels begin with the bias in r4-r7.
 .macro FIRST
@@ -55,19 +40,13 @@
     strb \b, [r4, #\at]
 .endm
 
-    .equ F_W, 0
-    .equ F_W_END, 4
-    .equ F_ENTRY, 8
-    .equ F_Y, 12
-    .equ F_STEP, 16
-    .equ F_X_END, 20
+    FIELDS F_, 0, W, W_END, ENTRY, Y, STEP, X_END
 
     .equ WORDS, 16              // of four elements that are unrolled
     .equ WORD_CODE, 88          // bytes of code for each
 
 // void mica_dsp_gemm(const mica_dsp_gemm_t *args)
-    FUNCTION mica_dsp_gemm
-    push {r4-r11, lr}
+    ENTER mica_dsp_gemm
     ldm r0, {r0-r6}             // x, x_end, w, w_end, words, y, step
     mov r7, r1
     subs r4, #1                 // behind the first
@@ -81,13 +60,13 @@ pair:
     ldr r1, [sp, #F_W]
     ldm r1!, {r4-r7}            // the bias
     FIRST
-    STEP
+    STEP 8
     ldr pc, [sp, #F_ENTRY]
     .ltorg
     .balign 4
 words:
     .rept 2 * WORDS
-    STEP
+    STEP 8
     .endr
 words_end:
     ldr r2, [sp, #F_W_END]
@@ -111,10 +90,6 @@ words_end:
 
 // void mica_dsp_gemm1(const mica_dsp_gemm_t *args)
 // One pixel alone, which the stream has twice: 8 multiply-accumulates in 7 instructions.
-    .section .text.mica_dsp_gemm1, "ax", %progbits
-    .global mica_dsp_gemm1
-    .type mica_dsp_gemm1, %function
-
     .equ WORDS1, 4              // of four elements that are unrolled
     .equ WORD1_CODE, 56         // bytes of code for each
 
@@ -126,10 +101,7 @@ words_end:
     strb \sum, [lr, #\at]
 .endm
 
-    .balign 4
-    .thumb_func
-mica_dsp_gemm1:
-    push {r4-r11, lr}
+    ENTER_ALONE mica_dsp_gemm1
     ldm r0, {r0-r3, r8, lr}     // x, x_end, w, w_end, words, y
     mov r1, r2
     ldm r1!, {r4-r7}            // the bias
@@ -165,8 +137,6 @@ words1_end:
     .endif
     .size mica_dsp_gemm1, . - mica_dsp_gemm1
 
-// void mica_dsp_weights(const int8_t *w, uint32_t row, uint32_t words, uint32_t *to)
-// Four rows of weights, `row` bytes apart, as pairs: of each word (w0, w2) of the four, then (w1, w3).
 .macro WORD_OF_FOUR
     ldr r5, [r0, r1]
     ldr r6, [r0, r1, lsl #1]
@@ -183,9 +153,9 @@ words1_end:
     stm r3!, {r4-r11}
 .endm
 
-    .section .text.mica_dsp_weights, "ax", %progbits
-    FUNCTION mica_dsp_weights
-    push {r4-r11, lr}
+// void mica_dsp_weights(const int8_t *w, uint32_t row, uint32_t words, uint32_t *to)
+// Four rows of weights, `row` bytes apart, as pairs: of each word (w0, w2) of the four, then (w1, w3).
+    ENTER_ALONE mica_dsp_weights
     add r12, r1, r1, lsl #1
     lsrs r2, r2, #1
     bcc 1f
@@ -200,9 +170,7 @@ words1_end:
 
 // uint32_t mica_dsp_requants(const mica_dsp_requants_t *args)
 // The constants of four channels: how their sums are requantised, and where they begin.
-    .section .text.mica_dsp_requants, "ax", %progbits
-    FUNCTION mica_dsp_requants
-    push {r4-r11, lr}
+    ENTER_ALONE mica_dsp_requants
     ldm r0, {r1-r6}             // bias, mult, shift, rounding, start, to
     ldm r1, {r8-r11}
     stm r5, {r8-r11}
@@ -219,8 +187,7 @@ words1_end:
     lsl r3, r4, r8
     stm r6!, {r1, r3, r7}
     .endr
-    pop {r4-r11, pc}
-    .size mica_dsp_requants, . - mica_dsp_requants
+    LEAVE mica_dsp_requants
 
 // The word of both pixels in r4 and r5.
 .macro EMIT
@@ -239,9 +206,7 @@ words1_end:
 
 // void mica_dsp_unpack(const mica_dsp_unpack_t *args)
 // Patches of pairs of pixels as a stream: of each word of four elements (x0, x2) of both pixels, then (x1, x3).
-    .section .text.mica_dsp_unpack, "ax", %progbits
-    FUNCTION mica_dsp_unpack
-    push {r4-r11, lr}
+    ENTER_ALONE mica_dsp_unpack
     ldr r3, [r0, #36]           // next1
     ldr r2, [r0, #32]           // next0
     push {r2, r3}
@@ -266,18 +231,12 @@ words1_end:
     subs lr, #1
     bne 1b
     add sp, #8
-    pop {r4-r11, pc}
-    .size mica_dsp_unpack, . - mica_dsp_unpack
+    LEAVE mica_dsp_unpack
 
 // void mica_dsp_unpack27(const mica_dsp_unpack27_t *args)
 // The same of patches of three rows of nine bytes, wherever they lie; the last byte of the seventh word is 0.
     .section .text.mica_dsp_unpack27, "ax", %progbits
-    .global mica_dsp_unpack27
-    .type mica_dsp_unpack27, %function
-
-    .balign 4
-    .thumb_func
-mica_dsp_unpack27:
+    FUNCTION mica_dsp_unpack27
     push {r4-r9, lr}
     ldm r0, {r0-r3, r8, r9}     // x0, x1, to, pairs, pitch, next
 1:  ldr r4, [r0]
@@ -325,12 +284,7 @@ mica_dsp_unpack27:
 // void mica_dsp_thin(const mica_dsp_thin_t *args), void mica_dsp_thin_bytes(const mica_dsp_thin_t *args)
 // Pairs of channels, whose weights are read as they are stored, against one pair of pixels: 16 multiply-accumulates in 15
 // instructions where the pixels are a stream, in 20 where they are bytes.
-    .equ F_THIN_X, 0
-    .equ F_THIN_X_END, 4
-    .equ F_THIN_ROW, 8
-    .equ F_THIN_PAIRS, 12
-    .equ F_THIN_SUMS, 16
-    .equ F_THIN_ENTRY, 20
+    FIELDS F_, 0, THIN_X, THIN_X_END, THIN_ROW, THIN_PAIRS, THIN_SUMS, THIN_ENTRY
     .equ THIN_WORDS, 4          // of four elements that are unrolled
 
 // A channel at \w against the pairs (x0, x2) in r8 and r9 and (x1, x3) in r10 and r11 of both pixels.
@@ -345,9 +299,7 @@ mica_dsp_unpack27:
 .endm
 
 .macro THIN name, bytes, code
-    .section .text.\name, "ax", %progbits
-    FUNCTION \name
-    push {r4-r11, lr}
+    ENTER_ALONE \name
     ldm r0, {r0-r5}             // x, x_end, w, row, pairs, sums
     sub r6, r1, r0
 .if \bytes

@@ -19,8 +19,7 @@
 .endm
 
 // uint32_t mica_dsp_first(int32_t *z, const int32_t *end, int32_t s, int32_t round): 52 instructions for four numbers
-    FUNCTION mica_dsp_first
-    push {r4-r11, lr}
+    ENTER mica_dsp_first
     mov r12, #0
 1:  ldrd r4, r5, [r0]
     ldrd r6, r7, [r0, #8]
@@ -64,8 +63,7 @@
     and r0, r12, #0x77777777
     orr r0, r0, r0, lsr #4
     and r0, r0, #0x07070707
-    pop {r4-r11, pc}
-    .size mica_dsp_first, . - mica_dsp_first
+    LEAVE mica_dsp_first
 
 // Butterflies; r4 = 2048, r5: bits, r6, r7: the factor. \s: the shift, or r2. \turn: with a factor a quarter turn further. \p, \q: where they are.
 .macro LOAD p, q
@@ -173,8 +171,7 @@
 .endm
 
 // uint32_t mica_dsp_stage4(int32_t *z, const int32_t *end, int32_t s, int32_t round, const int16_t *twiddle): blocks of four butterflies
-    FUNCTION mica_dsp_stage4
-    push {r4-r11, lr}
+    ENTER mica_dsp_stage4
     ldr r7, [sp, #36]
     ldrsh r6, [r7]
     ldrsh r7, [r7, #2]
@@ -188,8 +185,7 @@
     cmp r0, r1
     bne 1b
     mov r0, r5
-    pop {r4-r11, pc}
-    .size mica_dsp_stage4, . - mica_dsp_stage4
+    LEAVE mica_dsp_stage4
 
 // Of each block one butterfly, and the same half a block further with a factor a quarter turn further. r2: bytes of half a block's half, r3: behind z, or with a shift of 3
 // what ROUNDED4 needs.
@@ -231,8 +227,7 @@
 .endm
 
 // uint32_t mica_dsp_stage(int32_t *z, const int32_t *end, uint32_t half_block, int32_t s, const int16_t *twiddles, uint32_t step): s is 2 or 3
-    FUNCTION mica_dsp_stage
-    push {r4-r11, lr}
+    ENTER mica_dsp_stage
     ldrd r9, r8, [sp, #36]
     subs r7, r0, r1
     adds r7, #8
@@ -253,8 +248,7 @@ stage_3:
     STAGE 3
 4:  mov r0, r5
     add sp, #20
-    pop {r4-r11, pc}
-    .size mica_dsp_stage, . - mica_dsp_stage
+    LEAVE mica_dsp_stage
 
     .equ F_Q, 0
     .equ F_UNTIL, 4             // the end of p in this half
@@ -287,8 +281,7 @@ stage_3:
 .endm
 
 // uint32_t mica_dsp_last(int32_t *z, int32_t *q, const int32_t *half_end, int32_t s, const int16_t *twiddles): s is 2 or 3
-    FUNCTION mica_dsp_last
-    push {r4-r11, lr}
+    ENTER mica_dsp_last
     push {r1, r2}
     mov r4, #2048
     movs r5, #0
@@ -301,8 +294,7 @@ last_3:
     LAST 3
 4:  mov r0, r5
     add sp, #8
-    pop {r4-r11, pc}
-    .size mica_dsp_last, . - mica_dsp_last
+    LEAVE mica_dsp_last
 
 // uint32_t mica_dsp_split(int32_t *p, int32_t *q, int32_t s, int32_t round, const int16_t *twiddles): 36 instructions for two bins
     FUNCTION mica_dsp_split
@@ -343,8 +335,7 @@ last_3:
     cmp r0, r1
     bls 1b
     mov r0, r6
-    pop {r4-r11, pc}
-    .size mica_dsp_split, . - mica_dsp_split
+    LEAVE mica_dsp_split
 
 // The size of \v, times half of it, rounded down; the upper bits to \h.
 .macro SQUARE v, h

@@ -2,13 +2,8 @@
 // Layouts and the order of positions: conv2d_winograd.c.
     .syntax unified
     .thumb
-
-// void mica_dsp_winograd_input(const int8_t *x, uint32_t row, uint32_t step, uint32_t words, uint32_t *to)
-// B' d B of a tile of 4x4 pixels, each `step` bytes from the one before, rows `row` bytes apart, for `words` words of four
-// channels. Words of x may lie at any address.
-    .section .text.mica_dsp_winograd_input, "ax", %progbits
-    .global mica_dsp_winograd_input
-    .type mica_dsp_winograd_input, %function
+#include "../thumb.inc"
+#include "step.inc"
 
 // A row of the tile and what its columns become, column 0 in \a, 2 in \c, 3 in \d, 1 in \t; \b is free then.
 //   r0 = x, r2 = step, r3 = 3 * step
@@ -63,9 +58,11 @@
     sub r0, r0, r1, lsl #1
 .endm
 
-    .balign 4
-    .thumb_func
-mica_dsp_winograd_input:
+// void mica_dsp_winograd_input(const int8_t *x, uint32_t row, uint32_t step, uint32_t words, uint32_t *to)
+// B' d B of a tile of 4x4 pixels, each `step` bytes from the one before, rows `row` bytes apart, for `words` words of four
+// channels. Words of x may lie at any address.
+    .section .text.mica_dsp_winograd_input, "ax", %progbits
+    FUNCTION mica_dsp_winograd_input
     push {r3-r11, lr}
     ldr r12, [sp, #40]
     add r3, r2, r2, lsl #1
@@ -79,13 +76,6 @@ mica_dsp_winograd_input:
     bne.w 1b
     pop {r3-r11, pc}
     .size mica_dsp_winograd_input, . - mica_dsp_winograd_input
-
-// void mica_dsp_winograd_weights(const int8_t *w, uint32_t step, uint32_t words, uint32_t *to, uint32_t column)
-// 2G g (2G)' of one output channel, whose taps are `step` bytes apart, for `words` words of four input channels. to: of the
-// first column the fourth position; `column`: bytes from column to column, four positions.
-    .section .text.mica_dsp_winograd_weights, "ax", %progbits
-    .global mica_dsp_winograd_weights
-    .type mica_dsp_winograd_weights, %function
 
 .macro TAPS a, b, c, turn
     ldr \a, [r0]
@@ -149,9 +139,11 @@ mica_dsp_winograd_input:
     add r2, r2, r3, lsr #2
 .endm
 
-    .balign 4
-    .thumb_func
-mica_dsp_winograd_weights:
+// void mica_dsp_winograd_weights(const int8_t *w, uint32_t step, uint32_t words, uint32_t *to, uint32_t column)
+// 2G g (2G)' of one output channel, whose taps are `step` bytes apart, for `words` words of four input channels. to: of the
+// first column the fourth position; `column`: bytes from column to column, four positions.
+    .section .text.mica_dsp_winograd_weights, "ax", %progbits
+    FUNCTION mica_dsp_winograd_weights
     push {r2, r4-r11, lr}
     mov r2, r3
     ldr r3, [sp, #40]
@@ -171,30 +163,11 @@ mica_dsp_winograd_weights:
 // void mica_dsp_winograd(const uint32_t *x, const uint32_t *w, mica_dsp_winograd_t *args)
 // Two tiles and four channels. w begins with a position's first piece of code; each stretch of up to STEPS pairs of channels
 // ends with the address of what follows it.
-    .section .text.mica_dsp_winograd, "ax", %progbits
-    .global mica_dsp_winograd
-    .type mica_dsp_winograd, %function
     .equ STEPS, 8
     .equ STEP_CODE, 44
 
-// A pair of channels of two tiles against four channels.
-.macro STEP
-    ldrd r2, r3, [r0], #128
-    ldrd r12, lr, [r1], #8
-    smlad r4, r2, r12, r4
-    smlad r8, r3, r12, r8
-    smlad r5, r2, lr, r5
-    smlad r9, r3, lr, r9
-    ldrd r12, lr, [r1], #8
-    smlad r6, r2, r12, r6
-    smlad r10, r3, r12, r10
-    smlad r7, r2, lr, r7
-    smlad r11, r3, lr, r11
-.endm
-
-    .balign 4
-    .thumb_func
-mica_dsp_winograd:
+    .section .text.mica_dsp_winograd, "ax", %progbits
+    FUNCTION mica_dsp_winograd
     push {r2, r4-r11, lr}
     ldr r12, [r1], #4
 fresh:
@@ -210,7 +183,7 @@ fresh:
     .balign 4
 steps:
     .rept STEPS
-    STEP
+    STEP 128
     .endr
 steps_end:
     ldr pc, [r1], #4

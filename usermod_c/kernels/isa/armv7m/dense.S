@@ -33,8 +33,7 @@
     .equ WORD_CODE, 68          // bytes of code for each
 
 // void mica_armv7m_dense(int32_t *sums, const uint32_t *x, uint32_t words, const int8_t *w, uint32_t row)
-    FUNCTION mica_armv7m_dense
-    push {r4-r11, lr}
+    ENTER mica_armv7m_dense
     ldr r4, [sp, #36]           // row
     add r5, r1, r2, lsl #3      // the end of x
     push {r0, r5}

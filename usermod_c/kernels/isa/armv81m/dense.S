@@ -9,8 +9,7 @@
     .equ D_BIAS, 28
 
 // void mica_mve_dense(const mica_mve_dense_t *args): `fours` times four outputs. Weights are taken with `sign` changed.
-    FUNCTION mica_mve_dense
-    push {r4-r11, lr}
+    ENTER mica_mve_dense
     vpush {d8-d15}
     ldr r1, [r0, #24]
     vdup.8 q7, r1
@@ -72,6 +71,5 @@
     bne 1b
     add sp, #12
     vpop {d8-d15}
-    pop {r4-r11, pc}
-    .size mica_mve_dense, . - mica_mve_dense
+    LEAVE mica_mve_dense
 #endif

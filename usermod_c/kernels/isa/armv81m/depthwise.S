@@ -91,8 +91,7 @@
 .endm
 
 // void mica_mve_depthwise(mica_mve_depthwise_t *args)
-    FUNCTION mica_mve_depthwise
-    push {r4-r11, lr}
+    ENTER mica_mve_depthwise
     vpush {d8-d15}
     sub sp, #FRAME + 4
     str r0, [sp, #ARGS]
@@ -117,6 +116,5 @@
 9:  PIXELS 1
 8:  add sp, #FRAME + 4
     vpop {d8-d15}
-    pop {r4-r11, pc}
-    .size mica_mve_depthwise, . - mica_mve_depthwise
+    LEAVE mica_mve_depthwise
 #endif

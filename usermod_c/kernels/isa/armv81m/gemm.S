@@ -103,8 +103,7 @@
 .endm
 
 // void mica_mve_gemm(mica_mve_gemm_t *args): moves args->y.
-    FUNCTION mica_mve_gemm
-    push {r4-r11, lr}
+    ENTER mica_mve_gemm
     vpush {d8-d15}
     sub sp, #FRAME + 4
     str r0, [sp, #ARGS]
@@ -127,6 +126,5 @@
 9:  PAIR 1
 8:  add sp, #FRAME + 4
     vpop {d8-d15}
-    pop {r4-r11, pc}
-    .size mica_mve_gemm, . - mica_mve_gemm
+    LEAVE mica_mve_gemm
 #endif

@@ -67,10 +67,7 @@ store_\i:
 .endm
 
 // void mica_rv32_dense(const mica_rv32_dense_t *args)
-    .global mica_rv32_dense
-    .type mica_rv32_dense, @function
-    .balign 4
-mica_rv32_dense:
+    FUNCTION mica_rv32_dense
     addi sp, sp, -48
     EACH sw, 0, 4, sp, s0, s1, s2, s3, s4, s5, s6, s7, s8
     mv t5, a0

@@ -55,10 +55,7 @@ store_\id:
     .equ FRAME, 80
 
 .macro BEGIN name
-    .global \name
-    .type \name, @function
-    .balign 4
-\name:
+    FUNCTION \name
     addi sp, sp, -FRAME
     CALLERS sw
     lw t0, 12(a0)               // weights

@@ -68,10 +68,7 @@ store_\id:
     .equ FRAME, 80
 
 // void mica_rv32_gemm(const mica_rv32_gemm_t *args)
-    .global mica_rv32_gemm
-    .type mica_rv32_gemm, @function
-    .balign 4
-mica_rv32_gemm:
+    FUNCTION mica_rv32_gemm
     addi sp, sp, -FRAME
     CALLERS sw
     EACH lw, 4, 4, a0, t0, t1, t2, t3, t4
@@ -162,9 +159,6 @@ mica_rv32_gemm:
 // void mica_rv32_weights(const int8_t *w, uint32_t row, uint32_t words, uint32_t *to)
 // Four rows of weights, `row` bytes apart, packed: of each element channels 0 and 1, then 2 and 3.
     .section .text.mica_rv32_weights, "ax", @progbits
-    .global mica_rv32_weights
-    .type mica_rv32_weights, @function
-    .balign 4
 .macro PACK k
     lb t0, \k(a4)
     lb t1, \k(a5)
@@ -177,7 +171,7 @@ mica_rv32_gemm:
     sw t0, 8*\k(a3)
     sw t1, 8*\k+4(a3)
 .endm
-mica_rv32_weights:
+    FUNCTION mica_rv32_weights
     add a4, a0, a1              // channel 1
     add a1, a4, a1              // 2
     sub a5, a1, a0

@@ -47,10 +47,7 @@
     .equ A_Y, 28
 
 // void mica_rv32_winograd(mica_rv32_winograd_t *args)
-    .global mica_rv32_winograd
-    .type mica_rv32_winograd, @function
-    .balign 4
-mica_rv32_winograd:
+    FUNCTION mica_rv32_winograd
     addi sp, sp, -FRAME
     CALLERS sw
     sw a0, F_ARGS(sp)
