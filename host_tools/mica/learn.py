@@ -9,21 +9,17 @@ Path("head.learnt").write_bytes(head.state())
 from __future__ import annotations
 
 import struct
-from types import ModuleType
 from typing import Any
 
 import numpy as np
 
+from mica import board_code
 from mica.errors import MicaError
 from mica.format.records import unpack_record
 from mica.format.schema import HEADER
 from mica.reference import learning
-from mica.resources import data_dir
 
-_PATH = data_dir("firmware") / "mica" / "heads.py"
-_heads: Any = ModuleType("mica.learn.heads")
-exec(compile(_PATH.read_text(encoding="utf-8"), _PATH, "exec", annotations.compiler_flag), vars(_heads))
-_heads.Refused = MicaError
+_heads = board_code.load("heads", Refused=MicaError)
 _Base: Any = _heads.Head
 Learnt = tuple[tuple[str, ...], tuple[bytearray, ...]]
 KINDS: tuple[str, ...] = _heads.KINDS

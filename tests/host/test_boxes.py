@@ -1,13 +1,10 @@
-"""Detectors' heads: the host's boxes and the board's, both beside ONNX Runtime's NonMaxSuppression and objects found by spreading numbers."""
+"""Detectors' heads: boxes beside ONNX Runtime's NonMaxSuppression, and objects found by spreading numbers."""
 
 from __future__ import annotations
-import __future__
 
-import sys
 from collections.abc import Callable
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import onnxruntime
@@ -23,19 +20,6 @@ from mica.plan import schedule
 from mica.run import boxes as host
 from mica.run.host import HostRunner
 
-RUNTIME = Path(__file__).resolve().parents[2] / "firmware" / "mica"
-
-
-def _load(name: str) -> ModuleType:
-    """A file of the runtime in this Python. MicroPython drops annotations; here nobody evaluates them."""
-    path, module = RUNTIME / f"{name}.py", ModuleType(f"board_{name}")
-    sys.modules[module.__name__] = module
-    exec(compile(path.read_text(), path, "exec", flags=__future__.annotations.compiler_flag), module.__dict__)
-    return module
-
-
-board, joined = _load("boxes"), _load("output_groups")
-
 
 def head(parts: list[tuple[np.ndarray, float, int]], axis: int, labels: str = "") -> tuple[ModelFile, list[np.ndarray]]:
     """A model that is its outputs: int8 arrays with scale and zero point, parts of one array along the axis."""
@@ -46,26 +30,9 @@ def head(parts: list[tuple[np.ndarray, float, int]], axis: int, labels: str = ""
     return ModelFile(tensors, [], [], list(range(len(parts))), metadata), [y for y, _, _ in parts]
 
 
-def on_board(model: ModelFile, outputs: list[np.ndarray]) -> Any:
-    """A stand-in for a board's model, with the attributes that mica.boxes uses."""
-    infos = [
-        SimpleNamespace(name=t.name, dtype="b", shape=t.dims, scale=t.scale, zero_point=t.zero_point)
-        for t in model.tensors
-    ]
-    m = SimpleNamespace(outputs=model.outputs, tensor=lambda i: infos[i], n_tensors=len(infos))
-    text = model.metadata.get("joins", "")
-    read = joined.read(m, text) if text else None
-    labels = model.metadata["labels"].split("\n") if "labels" in model.metadata else []
-    flat = [memoryview(np.ascontiguousarray(y)).cast("B").cast("b") for y in outputs]
-    return SimpleNamespace(_m=m, _groups=read, labels=labels, output=lambda i: flat[i])
-
-
-def alike(kind: str, model: ModelFile, outputs: list[np.ndarray], **limits: Any) -> list[host.Box]:
-    """The boxes, which are the same on both sides."""
-    found = getattr(host, kind)(model, outputs, **limits)
-    there = getattr(board, kind)(on_board(model, outputs), **limits)
-    assert [(b.label, b.score, b.x, b.y, b.width, b.height) for b in found] == [tuple(b) for b in there]
-    return found
+def boxes(kind: str, model: ModelFile, outputs: list[np.ndarray], **limits: Any) -> list[host.Box]:
+    """Return what one of the decoders finds."""
+    return cast(list[host.Box], getattr(host, kind)(model, outputs, **limits))
 
 
 def nms(middles: np.ndarray, scores: np.ndarray, threshold: float, overlap: float) -> set[tuple[int, int]]:
@@ -116,11 +83,11 @@ def test_yolo8(seed: int, overlap: float) -> None:
     """Boxes and scores of two scales, as parts of one array."""
     middles, scores = candidates(np.random.default_rng(seed), 200)
     parts = [(middles[None], float(np.float32(0.374)), -125), (scores[None], 1 / 256, -128)]
-    found = alike("yolo8", *head(parts, 1), threshold=0.4, overlap=overlap, most=1000)
+    found = boxes("yolo8", *head(parts, 1), threshold=0.4, overlap=overlap, most=1000)
     floats, sure = real(*parts[0])[0].T, real(*parts[1])[0]
     assert kept(found, floats, sure) == nms(floats, sure, 0.4 - 1e-6, overlap)
     assert 3 < len(found) < 100 and [b.score for b in found] == sorted((b.score for b in found), reverse=True)
-    assert alike("yolo8", *head(parts, 1), threshold=0.4, overlap=overlap, most=3) == found[:3]
+    assert boxes("yolo8", *head(parts, 1), threshold=0.4, overlap=overlap, most=3) == found[:3]
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -134,7 +101,7 @@ def test_yolo5(seed: int, split: bool) -> None:
     parts.append((np.concatenate([objects, scores]).T[None], scale, -128))
     if not split:
         parts = [(np.concatenate([p[0] for p in parts], axis=2), scale, -128)]
-    found = alike("yolo5", *head(parts, 2, "cat\ndog\nbird"), threshold=0.3, overlap=0.5)
+    found = boxes("yolo5", *head(parts, 2, "cat\ndog\nbird"), threshold=0.3, overlap=0.5)
     flat = np.concatenate([real(*p)[0] for p in parts], axis=1)
     total = np.floor(flat[:, 4:5] * flat[:, 5:] * 32768) / 32768
     numbered = [
@@ -159,7 +126,7 @@ def connected(cells: np.ndarray) -> list[np.ndarray]:
 def test_fomo(seed: int) -> None:
     """Objects are connected cells, corners included."""
     grid = np.random.default_rng(seed).integers(-128, 128, (1, 12, 9, 3)).astype(np.int8)
-    found = alike("fomo", *head([(grid, 1 / 256, -128)], 0, "cup\nball"), threshold=0.7, cell=8)
+    found = boxes("fomo", *head([(grid, 1 / 256, -128)], 0, "cup\nball"), threshold=0.7, cell=8)
     expected = set()
     for c, name in ((1, "cup"), (2, "ball")):
         p = real(grid, 1 / 256, -128)[0, :, :, c]
@@ -182,7 +149,7 @@ def test_packed_heads(kind: str, make: Callable[[], Net], tmp_path: Path, monkey
     y = {"yolo8": lambda: floats[0].T, "yolo5": lambda: floats[0], "fomo": lambda: floats[0].reshape(-1, 4)}[kind]()
     scores = {"yolo8": y[:, 4:], "yolo5": y[:, 5:] * y[:, 4:5], "fomo": y[:, 1:]}[kind].T
     threshold = float(np.quantile(scores, 0.8))
-    found = alike(kind, decode(compiled.data), outputs, threshold=threshold)
+    found = boxes(kind, decode(compiled.data), outputs, threshold=threshold)
     assert found and abs(found[0].score - scores.max()) < 1e-4
     if kind != "fomo":
         assert kept(found, y[:, :4], scores) <= {(c, k) for c in range(CLASSES) for k in range(len(y))}
@@ -190,9 +157,9 @@ def test_packed_heads(kind: str, make: Callable[[], Net], tmp_path: Path, monkey
 
 def test_nothing_found() -> None:
     y = np.full((1, 7, 20), -128, np.int8)
-    assert alike("yolo8", *head([(y, 1 / 256, -128)], 1)) == []
-    assert alike("yolo5", *head([(y.transpose(0, 2, 1), 1 / 256, -128)], 1)) == []
-    assert alike("fomo", *head([(y[:, None], 1 / 256, -128)], 1)) == []
+    assert boxes("yolo8", *head([(y, 1 / 256, -128)], 1)) == []
+    assert boxes("yolo5", *head([(y.transpose(0, 2, 1), 1 / 256, -128)], 1)) == []
+    assert boxes("fomo", *head([(y[:, None], 1 / 256, -128)], 1)) == []
 
 
 @pytest.mark.parametrize(
@@ -208,15 +175,8 @@ def test_nothing_found() -> None:
 )
 def test_refused(kind: str, shape: tuple[int, ...], said: str) -> None:
     model, outputs = head([(np.zeros(shape, np.int8), 1 / 256, 0)], 0)
-    calls: list[tuple[Callable[[], Any], type[Exception]]] = [
-        (lambda: getattr(host, kind)(model, outputs), MicaError),
-        (lambda: getattr(board, kind)(on_board(model, outputs)), ValueError),
-    ]
-    for call, error in calls:
-        with pytest.raises(error, match=said):
-            call()
+    with pytest.raises(MicaError, match=said):
+        boxes(kind, model, outputs)
     for limits in ({"threshold": 0}, {"threshold": 1.5}):
         with pytest.raises(MicaError, match="threshold"):
-            getattr(host, kind)(model, outputs, **limits)
-        with pytest.raises(ValueError, match="threshold"):
-            getattr(board, kind)(on_board(model, outputs), **limits)
+            boxes(kind, model, outputs, **limits)
