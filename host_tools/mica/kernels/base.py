@@ -50,18 +50,9 @@ class Step(Protocol):
 Tensors = Sequence[Tensor]
 
 
-def no_constants(x: Tensors, y: Tensor, p: Params, blobs: Blobs) -> None:
-    """Constants without rules of their own."""
-
-
 def no_oracle(xs: Sequence[Array], blobs: Blobs, p: Params, q: Output) -> Array:
     """A step that somebody else computes."""
     raise NotImplementedError("this kernel has no integers of its own")
-
-
-def no_macs(xs: Sequence[Dims], y: Dims, blobs: Blobs) -> int:
-    """A kernel without products of matrices."""
-    return 0
 
 
 def weights_macs(xs: Sequence[Dims], y: Dims, blobs: Blobs) -> int:
@@ -70,29 +61,9 @@ def weights_macs(xs: Sequence[Dims], y: Dims, blobs: Blobs) -> int:
     return int(weights.size) * (math.prod(y) // weights.shape[0])
 
 
-def no_scratch(x: Dims, y: Dims, p: Params) -> Scratch:
-    """A kernel that scratch makes no faster."""
-    return 0, 0
-
-
-def no_scratch_min(out_channels: int) -> int:
-    """A kernel that has a variant without scratch, as nearly all have."""
-    return 0
-
-
-def no_scratch_of(p: Params) -> int:
-    """A kernel whose parameters ask for none."""
-    return 0
-
-
 def each(step: Step, xs: Tensors, y: Tensor, scratch: int) -> Cost:
     """Kernels that do one thing to each element."""
     return "", {"in": float(sum(math.prod(x.dims) for x in xs)), "out": float(math.prod(y.dims))}
-
-
-def no_algorithms(step: Step, xs: Tensors, y: Tensor, scratch: int) -> Sequence[Cost]:
-    """A kernel that every core computes in the way that `counts` describes."""
-    return ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -126,13 +97,13 @@ class Kernel:
     y_type: str = "int8"  # and of the output
     layouts: tuple[Layout, ...] = (PLAIN,)  # orders of the weights that it reads; `pack` writes the first
     in_place: bool = False  # the output may lie exactly on an input of its size and type; elsewhere they share no byte
-    constants: Callable[[Tensors, Tensor, Params, Blobs], None] = no_constants
-    macs: Callable[[Sequence[Dims], Dims, Blobs], int] = no_macs
-    scratch: Callable[[Dims, Dims, Params], Scratch] = no_scratch
-    scratch_min: Callable[[int], int] = no_scratch_min
-    scratch_of: Callable[[Params], int] = no_scratch_of
+    constants: Callable[[Tensors, Tensor, Params, Blobs], None] = lambda x, y, p, blobs: None
+    macs: Callable[[Sequence[Dims], Dims, Blobs], int] = lambda xs, y, blobs: 0
+    scratch: Callable[[Dims, Dims, Params], Scratch] = lambda x, y, p: (0, 0)
+    scratch_min: Callable[[int], int] = lambda out_channels: 0
+    scratch_of: Callable[[Params], int] = lambda p: 0
     counts: Callable[[Step, Tensors, Tensor, int], Cost] = each
-    algorithms: Callable[[Step, Tensors, Tensor, int], Sequence[Cost]] = no_algorithms
+    algorithms: Callable[[Step, Tensors, Tensor, int], Sequence[Cost]] = lambda step, xs, y, scratch: ()
 
     def __call__(self, oracle: Oracle) -> "Kernel":
         """The row with name and `doc` from the oracle: its name and its docstring."""
