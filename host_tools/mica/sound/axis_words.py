@@ -5,7 +5,7 @@ KEYS explains the words; host_tools/docs/sound.md has a table of them, and the s
 
 import itertools
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ from mica.ir.axes import AxisFeatures
 from mica.kernels import audio
 from mica.kernels.axes import MOST_ROWS, MOST_STATS, STATS
 from mica.reference.axes import PER_LN
-from mica.sound.words import SIZE, WHOLE, WINDOWS, one_of, size, whole, window
+from mica.sound.words import WINDOWS, Word, defaults, one_of, read_size, read_whole, said, size, whole, window
 
 KIND = "features"
 MOST_AXES = 64
@@ -29,56 +29,31 @@ def _stats(text: str) -> tuple[int, ...]:
 
 
 def _sizes(text: str) -> tuple[float, ...]:
-    return tuple(size(part) for part in text.split("+"))
+    return tuple(read_size(part) for part in text.split("+"))
 
 
-_ENERGIES = ("rms", "power", *PER_LN)
-
-# key -> (how it is read, what is expected)
-KEYS: Mapping[str, tuple[Callable[[str], object], str]] = {
-    "rate": (whole, WHOLE),  # rows a second
-    "rows": (whole, WHOLE),  # of a window
-    "axes": (whole, WHOLE),
-    "stats": (_stats, f"some of {'+'.join(STATS)}, or none"),
-    "unit": (_sizes, "a number such as 1/16384, or with + between them one for each axis"),  # what a step is worth
-    "order": (one_of("axis", "feature"), "axis or feature"),  # what lies together in the model's input
-    "bands": (lambda text: 0 if text == "0" else whole(text), "0, or a whole number up to 65535"),
-    "fmin": (size, SIZE),  # Hz
-    "fmax": (size, SIZE),  # Hz
-    "edges": (_sizes, "numbers in Hz with + between them, one more than bands"),
-    "fft": (whole, WHOLE),  # points
-    "window": (one_of(*WINDOWS), ", ".join(WINDOWS)),
-    "energy": (one_of(*_ENERGIES), ", ".join(_ENERGIES)),  # of the sum of the squares of a band's bins
-    "times": (size, SIZE),  # what that sum is multiplied with
-    "least": (size, SIZE),  # what it is at least, before a logarithm
-}
-
-DEFAULTS: Mapping[str, Any] = {
-    "rate": 100,
-    "axes": 1,
-    "stats": _stats("mean+std+min+max+ptp+cross"),
-    "unit": (1.0,),
-    "bands": 4,
-    "window": "hann",
-    "energy": "rms",
-    "times": 1.0,
+KEYS: Mapping[str, Word] = {
+    "rate": whole(100),  # rows a second
+    "rows": whole(),  # of a window
+    "axes": whole(1),
+    "stats": Word(_stats, f"some of {'+'.join(STATS)}, or none", _stats("mean+std+min+max+ptp+cross")),
+    "unit": Word(_sizes, "a number such as 1/16384, or with + between them one for each axis", (1.0,)),  # of a step
+    "order": one_of("axis", "feature", default=None),  # what lies together in the model's input
+    "bands": Word(lambda text: 0 if text == "0" else read_whole(text), "0, or a whole number up to 65535", 4),
+    "fmin": size(),  # Hz
+    "fmax": size(),  # Hz
+    "edges": Word(_sizes, "numbers in Hz with + between them, one more than bands"),
+    "fft": whole(),  # points
+    "window": one_of(*WINDOWS, default="hann"),
+    "energy": one_of("rms", "power", *PER_LN, default="rms"),  # of the sum of the squares of a band's bins
+    "times": size(1.0),  # what that sum is multiplied with
+    "least": size(),  # what it is at least, before a logarithm
 }
 
 
 def parse(text: str, shape: tuple[int, ...] | None, what: str) -> AxisFeatures:
     """Read the value of --frontend for a network's input shape, None of no network. what: that input, for errors. Raises MicaError."""
-    v = dict(DEFAULTS)
-    for word in text.removeprefix(f"{KIND}:").split(","):
-        key, _, value = word.partition("=")
-        if key not in KEYS:
-            raise MicaError(
-                f"--frontend {KIND}: '{word}' is none of its words", todo=f"expected KEY=VALUE with {', '.join(KEYS)}"
-            )
-        read, expected = KEYS[key]
-        try:
-            v[key] = read(value)
-        except (ValueError, ZeroDivisionError):
-            raise MicaError(f"--frontend {KIND}: {key}={value}", todo=f"expected {expected}") from None
+    v = defaults(KEYS) | said(f"--frontend {KIND}", text.removeprefix(f"{KIND}:").split(","), KEYS)
     if "rows" not in v:
         raise MicaError(f"--frontend {text}: rows= is missing", todo="expected how many rows of samples a window has")
     return _checked(text, v, shape, what)

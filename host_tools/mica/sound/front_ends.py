@@ -5,7 +5,7 @@ KEYS; host_tools/docs/sound.md has a table of the presets and examples for other
 """
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,49 +20,51 @@ from mica.reference.front_end import turns
 from mica.reference.functions import exp, log
 from mica.reference.speech import tables
 from mica.sound import axis_words as axis_features
-from mica.sound.words import REAL, SHARE, SIZE, WHOLE, WINDOWS, one_of, real, share, size, size_or, whole, window
+from mica.sound.words import WINDOWS, Word, defaults, one_of, read_size, real, said, share, size, whole, window
 
 Array = np.ndarray
 
 
-# key -> (how it is read, what is expected)
-KEYS: Mapping[str, tuple[Callable[[str], object], str]] = {
-    "rate": (whole, WHOLE),  # samples a second
-    "samples": (whole, WHOLE),  # of a whole input; by default those of the frames that the network takes
-    "frame": (whole, WHOLE),  # samples
-    "hop": (whole, WHOLE),  # samples
-    "fft": (whole, WHOLE),  # points
-    "window": (one_of(*WINDOWS), ", ".join(WINDOWS)),
-    "mels": (whole, WHOLE),
-    "fmin": (size, SIZE),  # Hz
-    "fmax": (size, SIZE),  # Hz
-    "scale": (
-        one_of("htk", "slaney", "tf"),
-        "htk, slaney or tf",
-    ),  # of the mel filters; tf: triangles in mel, not in Hz
-    "norm": (one_of("none", "slaney"), "none or slaney"),  # of each filter: its largest weight 1, or its area
-    "power": (one_of("1", "2"), "1 or 2"),  # sizes or their squares
-    "coefs": (whole, WHOLE),  # of an MFCC
-    "dct": (one_of("ortho", "tf"), "ortho or tf"),  # tf: the first row as long as the others
-    "log": (one_of("ln", "log10", "db", "log2"), "ln, log10, db or log2"),  # db: 10 log10
-    "floor": (size, SIZE),  # is added before the logarithm
-    "least": (size, SIZE),  # below it the logarithm is that of it
-    "peak": (one_of("yes", "no"), "yes or no"),  # samples are divided by the largest of them
-    "preemphasis": (size, SIZE),
-    "before": (one_of("yes", "no"), "yes or no"),  # one sample more, before the first frame, for its pre-emphasis
-    "unit": (size, SIZE),  # what a step of the samples is worth
-    "times": (size, SIZE),  # what the logarithms are multiplied with
-    "plus": (real, REAL),  # and what is added to them afterwards
-    "low": (real, REAL),  # the features are cut off there
-    "high": (real, REAL),
-    "s": (share, SHARE),  # how much of the energy comes into the noise of a frame
-    "time": (size, SIZE),  # of the noise, in seconds: another way to say s
-    "alpha": (share, SHARE),  # the power of the noise that energies are divided by
-    "delta": (size, SIZE),
-    "r": (share, SHARE),
-    "eps": (size, SIZE),  # is added to the noise
-    "start": (size_or("first"), "first, or a number of 0 or more"),  # noise before the first frame; first: its energy
-    "tables": (one_of("preprocessor", "library"), "preprocessor or library"),  # which of tflite-micro's
+def _start(text: str) -> str | float:
+    return text if text == "first" else read_size(text)
+
+
+KEYS: Mapping[str, Word] = {
+    "rate": whole(16000),  # samples a second
+    "samples": whole(),  # of a whole input; by default those of the frames that the network takes
+    "frame": whole(480),  # samples
+    "hop": whole(320),  # samples
+    "fft": whole(),  # points
+    "window": one_of(*WINDOWS, default="hann"),
+    "mels": whole(40),
+    "fmin": size(20.0),  # Hz
+    "fmax": size(),  # Hz
+    "scale": one_of("htk", "slaney", "tf", default="htk"),  # of the mel filters; tf: triangles in mel, not in Hz
+    "norm": one_of("none", "slaney", default="none"),  # of each filter: its largest weight 1, or its area
+    "power": one_of("1", "2", default="2"),  # sizes or their squares
+    "coefs": whole(10),  # of an MFCC
+    "dct": one_of("ortho", "tf", default="ortho"),  # tf: the first row as long as the others
+    "log": one_of("ln", "log10", "db", "log2", default="ln"),  # db: 10 log10
+    "floor": size(0.0),  # is added before the logarithm
+    "least": size(),  # below it the logarithm is that of it
+    "peak": one_of("yes", "no", default="no"),  # samples are divided by the largest of them
+    "preemphasis": size(0.0),
+    "before": one_of("yes", "no", default="no"),  # one sample more, before the first frame, for its pre-emphasis
+    "unit": size(1 / 32768),  # what a step of the samples is worth
+    "times": size(1.0),  # what the logarithms are multiplied with
+    "plus": real(0.0),  # and what is added to them afterwards
+    "low": real(),  # the features are cut off there
+    "high": real(),
+    "s": share(),  # how much of the energy comes into the noise of a frame
+    "time": size(),  # of the noise, in seconds: another way to say s
+    "alpha": share(0.98),  # the power of the noise that energies are divided by
+    "delta": size(2.0),
+    "r": share(0.5),
+    "eps": size(1e-6),  # is added to the noise
+    "start": Word(
+        _start, "first, or a number of 0 or more", "first"
+    ),  # noise before the first frame; first: its energy
+    "tables": one_of("preprocessor", "library", default="preprocessor"),  # which of tflite-micro's
 }
 
 OF_ALL = ("rate", "samples", "frame", "hop", "fft", "mels", "fmin", "fmax")
@@ -74,68 +76,25 @@ OF_ENERGIES = (*OF_ALL, "window", "scale", "norm", "power", "preemphasis", "befo
 OF_WINDOWS: Mapping[str, str] = {axis_features.KIND: "makes statistics of a whole window"}
 OF_FRAMES: Mapping[str, str] = dict.fromkeys(("pcan", "pcen"), "its noise goes on from frame to frame")
 
-DEFAULTS: Mapping[str, Any] = {
-    "rate": 16000,
-    "frame": 480,
-    "hop": 320,
-    "window": "hann",
-    "mels": 40,
-    "fmin": 20.0,
-    "scale": "htk",
-    "norm": "none",
-    "power": "2",
-    "coefs": 10,
-    "dct": "ortho",
-    "log": "ln",
-    "floor": 0.0,
-    "peak": "no",
-    "preemphasis": 0.0,
-    "before": "no",
-    "unit": 1 / 32768,
-    "times": 1.0,
-    "plus": 0.0,
-    "alpha": 0.98,
-    "delta": 2.0,
-    "r": 0.5,
-    "eps": 1e-6,
-    "start": "first",
-    "tables": "preprocessor",
-}
 TIME = 0.4  # seconds, where neither s nor time is said
 
-# (kind, name) -> words
-PRESETS: Mapping[tuple[str, str], str] = {
+PRESETS: Mapping[str, str] = {
     # MLPerf Tiny's keyword spotting: get_dataset.py of its reference
-    (
-        "mfcc",
-        "mlperf-kws",
-    ): "samples=16000,frame=480,hop=320,fft=512,mels=40,fmin=20,fmax=4000,scale=tf,power=1,coefs=10,dct=tf,"
-    "floor=1e-6,peak=yes",
+    "mfcc:mlperf-kws": "samples=16000,frame=480,hop=320,fft=512,mels=40,fmin=20,fmax=4000,scale=tf,power=1,coefs=10,"
+    "dct=tf,floor=1e-6,peak=yes",
     # tflite-micro's micro_speech: its audio_preprocessor
-    ("pcan", "micro-speech"): "rate=16000,frame=480,hop=320,fft=512,mels=40,fmin=125,fmax=7500",
+    "pcan:micro-speech": "rate=16000,frame=480,hop=320,fft=512,mels=40,fmin=125,fmax=7500",
     # microWakeWord's features: those of tflite-micro's C library
-    (
-        "pcan",
-        "micro-wakeword",
-    ): "rate=16000,frame=480,hop=160,fft=512,mels=40,fmin=125,fmax=7500,tables=library",
+    "pcan:micro-wakeword": "rate=16000,frame=480,hop=160,fft=512,mels=40,fmin=125,fmax=7500,tables=library",
     # librosa.pcen of 2**31 times a mel spectrogram with power=1 and center=False, as its own page has it
-    (
-        "pcen",
-        "librosa",
-    ): "frame=2048,hop=512,fft=2048,rate=22050,mels=128,fmin=0,scale=slaney,norm=slaney,power=1,unit=65536,"
+    "pcen:librosa": "frame=2048,hop=512,fft=2048,rate=22050,mels=128,fmin=0,scale=slaney,norm=slaney,power=1,unit=65536,"
     "time=0.4,alpha=0.98,delta=2,r=0.5,eps=1e-6,start=1",
-    # openWakeWord's melspectrogram.onnx, and the tenth and 2 that its program adds; a window of 400 in the middle of 512 points
-    (
-        "logmel",
-        "openwakeword",
-    ): "rate=16000,frame=400,hop=160,fft=512,mels=32,fmin=60,fmax=3800,scale=slaney,norm=slaney,power=2,unit=1,"
-    "least=1e-10,log=db,times=1/10,plus=2",
+    # openWakeWord's melspectrogram.onnx, and the tenth and 2 that its program adds; a window of 400 amid 512 points
+    "logmel:openwakeword": "rate=16000,frame=400,hop=160,fft=512,mels=32,fmin=60,fmax=3800,scale=slaney,norm=slaney,"
+    "power=2,unit=1,least=1e-10,log=db,times=1/10,plus=2",
     # MLPerf Tiny's streaming wake word
-    (
-        "logmel",
-        "mlperf-wakeword",
-    ): "frame=1024,hop=512,fft=1024,window=hamming-symmetric,mels=40,fmin=0,fmax=8000,scale=tf,power=2,"
-    "least=1e-30,preemphasis=0.96875,log=db,times=1/64,plus=0.342142189525,low=0,high=1",
+    "logmel:mlperf-wakeword": "frame=1024,hop=512,fft=1024,window=hamming-symmetric,mels=40,fmin=0,fmax=8000,scale=tf,"
+    "power=2,least=1e-30,preemphasis=0.96875,log=db,times=1/64,plus=0.342142189525,low=0,high=1",
 }
 
 
@@ -268,32 +227,20 @@ def parse(text: str) -> Description:
     if kind not in ("mfcc", "logmel", "pcan", "pcen") or not colon or not rest:
         raise MicaError(
             f"--frontend {text}: no front end of that name",
-            todo=f"expected {' or '.join(':'.join(k) for k in PRESETS)}, or mfcc:, logmel:, pcan:, pcen: or features: and KEY=VALUE,...",
+            todo=f"expected {' or '.join(PRESETS)}, or mfcc:, logmel:, pcan:, pcen: or features: and KEY=VALUE,...",
         )
-    values = dict(DEFAULTS)
     words = rest.split(",")
     if "=" not in words[0]:
-        preset = PRESETS.get((kind, words[0]))
+        preset = PRESETS.get(f"{kind}:{words[0]}")
         if preset is None:
-            names = [name for k, name in PRESETS if k == kind]
+            names = [name.removeprefix(f"{kind}:") for name in PRESETS if name.startswith(f"{kind}:")]
             raise MicaError(f"--frontend {kind}: has no preset '{words[0]}'", todo=f"expected {' or '.join(names)}")
         words[:1] = preset.split(",")
-    known = {"pcan": OF_SPEECH, "pcen": OF_ENERGIES}.get(
-        kind, tuple(key for key in KEYS if key not in (*NOISE, "tables"))
-    )
-    for word in words:
-        key, _, value = word.partition("=")
-        if key not in known:
-            raise MicaError(
-                f"--frontend: '{word}' is none of its words", todo=f"expected KEY=VALUE with {', '.join(known)}"
-            )
-        read, expected = KEYS[key]
-        try:
-            values[key] = read(value)
-        except (ValueError, ZeroDivisionError):
-            raise MicaError(f"--frontend: {key}={value}", todo=f"expected {expected}") from None
-        if key in ("s", "time"):  # the one that was said last
-            values.pop("time" if key == "s" else "s", None)
+    known = {"pcan": OF_SPEECH, "pcen": OF_ENERGIES}.get(kind, [k for k in KEYS if k not in (*NOISE, "tables")])
+    own = said("--frontend", words, {key: KEYS[key] for key in known})
+    for key in [key for key in own if key in ("s", "time")][:-1]:  # the one that was said last
+        del own[key]
+    values = defaults(KEYS) | own
     if "least" in values and values["floor"]:
         raise MicaError("--frontend: floor= is added, least= is a limit", todo="give one of them")
     return Description(text, kind, values)
