@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from mica.boards import emulated_board
-from mica.cli import outputs, target, text
+from mica.cli import options, outputs, target, text
 from mica.cli.verify import check_of, inputs_for
 from mica.cost import waits
 from mica.errors import MicaError
@@ -30,27 +30,19 @@ JSON_KEYS = (
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", metavar="M.mica")
     target.add_on(parser)
-    parser.add_argument(
-        "--data",
-        metavar="X.npz",
-        help="the input is its first sample; default: a random one, with row numbers and lengths at their largest",
-    )
-    parser.add_argument(
-        "--runs", metavar="N", type=int, default=RUNS, help=f"take the shortest of N runs (default {RUNS})"
-    )
-    parser.add_argument(
-        "--copy-weights",
-        metavar="BYTES",
-        help="first copy so many bytes of weights into RAM, or auto: as of mica.Model",
-    )
-    parser.add_argument(
-        "--functions",
-        action="store_true",
-        help="RPI_PICO2@emu: list the firmware's functions too, by their instructions and cycles in one run",
-    )
-    parser.add_argument("--chart", action="store_true", help="draw a bar for each layer too")
-    parser.add_argument(
-        "--trace", metavar="FILE.json", help="write the layers for chrome://tracing or ui.perfetto.dev as well"
+    options.add(
+        parser,
+        f"""
+        --data X.npz          the input is its first sample; default: a random one, with row numbers and lengths at
+            their largest
+        --runs N              take the shortest of N runs (default {RUNS})
+        --copy-weights BYTES  first copy so many bytes of weights into RAM, or auto: as of mica.Model
+        --functions           RPI_PICO2@emu: list the firmware's functions too, by their instructions and cycles in
+            one run
+        --chart               draw a bar for each layer too
+        --trace FILE.json     write the layers for chrome://tracing or ui.perfetto.dev as well
+        """,
+        runs={"type": int, "default": RUNS},
     )
 
 

@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 
 from mica.boards import BoardSpec, load_board, parse_size
-from mica.cli import outputs, text
+from mica.cli import options, outputs, text
 from mica.cli.say import say
 from mica.errors import MicaError, Unsupported, writing
 from mica.link import on_board
@@ -24,21 +24,16 @@ JSON_KEYS = (
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--board",
-        metavar="B",
-        required=True,
-        help="a board's name (see mica boards), or its folder, with a slash: ./MY_BOARD",
-    )
-    parser.add_argument(
-        "-o",
-        "--output",
-        metavar="FILE",
-        help="copy the image there as well, and beside it the notices of what is in it: FILE.NOTICES.txt",
-    )
-    parser.add_argument("--arena", metavar="SIZE", help="RAM for activations, such as 48K (default: the board's)")
-    parser.add_argument(
-        "--manifest", metavar="FILE", action="append", default=[], help="freeze what this manifest names, too"
+    options.add(
+        parser,
+        """
+        --board B         a board's name (see mica boards), or its folder, with a slash: ./MY_BOARD
+        -o --output FILE  copy the image there as well, and beside it the notices of what is in it: FILE.NOTICES.txt
+        --arena SIZE      RAM for activations, such as 48K (default: the board's)
+        --manifest FILE   freeze what this manifest names, too
+        """,
+        board={"required": True},
+        manifest={"action": "append", "default": []},
     )
     add_with(parser)
     add_for(parser)
@@ -77,16 +72,13 @@ def add_for(parser: argparse.ArgumentParser) -> None:
 def add_micropython(parser: argparse.ArgumentParser) -> None:
     """The options that say which MicroPython, for this command and for mica natmod."""
     known = ", ".join(RELEASES)
-    parser.add_argument(
-        "--micropython",
-        metavar="WHICH",
-        help=f"a release that is fetched ({known}) or a folder with a tree, of any release since 1.25 "
-        "(default: $MICA_MICROPYTHON, else the first of these)",
-    )
-    parser.add_argument(
-        "--unpinned",
-        action="store_true",
-        help="build also with archives whose hash mica does not know (or MICA_UNPINNED=1)",
+    options.add(
+        parser,
+        f"""
+        --micropython WHICH  a release that is fetched ({known}) or a folder with a tree, of any release since 1.25
+            (default: $MICA_MICROPYTHON, else the first of these)
+        --unpinned           build also with archives whose hash mica does not know (or MICA_UNPINNED=1)
+        """,
     )
 
 

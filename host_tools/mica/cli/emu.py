@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 from mica.boards import BoardSpec, all_boards, load_board
-from mica.cli import text
+from mica.cli import options, text
 from mica.cli.say import say
 from mica.cli.target import add_memory
 from mica.errors import MicaError, Unsupported
@@ -35,25 +35,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--socket", metavar="PORT", type=int, help="serve on this TCP port of this computer (0: any free one)"
     )
     add_memory(parser)
-    parser.add_argument(
-        "--i2s",
-        metavar="WAV[,sck=N,ws=N,sd=N]",
-        help="the virtual Pico's microphone plays this; default pins 16, 17, 18",
-    )
-    parser.add_argument(
-        "--pdm",
-        metavar="WAV[,clk=N,data=N]",
-        help="the virtual Pico's PDM microphone plays this; default pins 3 and 2",
-    )
-    parser.add_argument(
-        "--adc",
-        metavar="WAV[,pin=N]",
-        help="the virtual Pico's analogue pin has this voltage; 26 where no other is said",
-    )
-    parser.add_argument(
-        "--imu",
-        metavar="NPZ[,sda=N,scl=N,addr=N|,sck=N,mosi=N,miso=N,cs=N]",
-        help="the virtual Pico's MPU6050 moves like this; at pins 4 and 5 and address 0x68 where nothing else is said. An MPU6500 with sck=2,mosi=3,miso=4,cs=5",
+    options.add(
+        parser,
+        """
+        --i2s WAV[,sck=N,ws=N,sd=N]  the virtual Pico's microphone plays this; default pins 16, 17, 18
+        --pdm WAV[,clk=N,data=N]  the virtual Pico's PDM microphone plays this; default pins 3 and 2
+        --adc WAV[,pin=N]  the virtual Pico's analogue pin has this voltage; 26 where no other is said
+        --imu NPZ[,sda=N,scl=N,addr=N|,sck=N,mosi=N,miso=N,cs=N]  the virtual Pico's MPU6050 moves like this; at pins
+            4 and 5 and address 0x68 where nothing else is said. An MPU6500 with sck=2,mosi=3,miso=4,cs=5
+        """,
     )
 
 

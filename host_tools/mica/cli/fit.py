@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from mica.boards import BoardSpec, chip, load_board, on_stock, parse_size, stock_boards
-from mica.cli import model_options, target, text
+from mica.cli import model_options, options, target, text
 from mica.cost import waits
 from mica.cost.prediction import Prediction, predict
 from mica.cost.table import Table
@@ -33,22 +33,20 @@ JSON_KEYS = (
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", metavar="MODEL", help="a .mica, .onnx or .tflite file")
-    parser.add_argument("--board", metavar="B", help="a board of `mica boards`, or its folder")
-    parser.add_argument(
-        "--core", metavar="C", help="in the place of --board, a chip's core: m0plus, m3, m4, m7, m33, rv32"
+    options.add(
+        parser,
+        """
+        --board B             a board of `mica boards`, or its folder
+        --core C              in the place of --board, a chip's core: m0plus, m3, m4, m7, m33, rv32
+        --mhz N               clock of --core
+        --native BYTES        mica is a native module on stock MicroPython, of so many bytes of RAM (as mica natmod
+            --for prints; default: with all kernels)
+        --copy-weights BYTES  bytes of weights that are copied into RAM, or auto: as of mica.Model
+        --layers              what every layer will take
+        """,
+        mhz={"type": float, "default": 0},
+        native={"nargs": "?", "const": ""},
     )
-    parser.add_argument("--mhz", metavar="N", type=float, default=0, help="clock of --core")
-    parser.add_argument(
-        "--native",
-        metavar="BYTES",
-        nargs="?",
-        const="",
-        help="mica is a native module on stock MicroPython, of so many bytes of RAM (as mica natmod --for prints; default: with all kernels)",
-    )
-    parser.add_argument(
-        "--copy-weights", metavar="BYTES", help="bytes of weights that are copied into RAM, or auto: as of mica.Model"
-    )
-    parser.add_argument("--layers", action="store_true", help="what every layer will take")
     model_options.add_arguments(parser, board=False)
 
 

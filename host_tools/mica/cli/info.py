@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from mica.boards import BoardSpec, load_board
-from mica.cli import chart, fit, outputs, target, text
+from mica.cli import chart, fit, options, outputs, target, text
 from mica.cost.prediction import Prediction, predict
 from mica.cost.table import Table
 from mica.errors import MicaError, found_at
@@ -30,21 +30,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="of .onnx and .tflite: labelled data, for the figure beside each tensor",
     )
     parser.add_argument("--eval", help=argparse.SUPPRESS)  # the same
-    parser.add_argument(
-        "--frontend", metavar="KIND:WORDS", help="of .onnx and .tflite: as for pack, where the data is samples"
+    options.add(
+        parser,
+        """
+        --frontend KIND:WORDS  of .onnx and .tflite: as for pack, where the data is samples
+        --ops            list the operators that pack supports
+        --onnx OUT.onnx  write it as an ONNX model with QuantizeLinear and costs, for Netron and ONNX Runtime
+        --exact          of --onnx: sums in integers throughout, where even sums of millions are the board's; scales
+            are 1
+        --board B        whose costs are told; default RPI_PICO
+        """,
+        board={"default": "RPI_PICO"},
     )
-    parser.add_argument("--ops", action="store_true", help="list the operators that pack supports")
-    parser.add_argument(
-        "--onnx",
-        metavar="OUT.onnx",
-        help="write it as an ONNX model with QuantizeLinear and costs, for Netron and ONNX Runtime",
-    )
-    parser.add_argument(
-        "--exact",
-        action="store_true",
-        help="of --onnx: sums in integers throughout, where even sums of millions are the board's; scales are 1",
-    )
-    parser.add_argument("--board", metavar="B", default="RPI_PICO", help="whose costs are told; default RPI_PICO")
     chart.add_arguments(parser)
 
 

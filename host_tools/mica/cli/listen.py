@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from mica.cli import listening as words
-from mica.cli import target, text
+from mica.cli import options, target, text
 from mica.cli.say import say
 from mica.errors import MicaError
 from mica.file.codec import ModelFile
@@ -32,15 +32,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     target.add_on(parser)
     words.add_settings(parser)
-    parser.add_argument(
-        "--i2s",
-        metavar="sck=N,ws=N,sd=N",
-        help="a microphone at the board's pins of these numbers; more words: id=0, bits=16 or 32",
-    )
-    parser.add_argument(
-        "--pdm",
-        metavar="clk=N,data=N",
-        help="a PDM microphone at the board's pins of these numbers or names; more words: ratio=64, 128 or 256, gain=1",
+    options.add(
+        parser,
+        """
+        --i2s sck=N,ws=N,sd=N  a microphone at the board's pins of these numbers; more words: id=0, bits=16 or 32
+        --pdm clk=N,data=N  a PDM microphone at the board's pins of these numbers or names; more words: ratio=64, 128
+            or 256, gain=1
+        """,
     )
     words.add_gate(parser)
     parser.add_argument(

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from mica.cli import target, text
+from mica.cli import options, target, text
 from mica.cli.say import say
 from mica.data import sounds
 from mica.errors import MicaError
@@ -28,23 +28,22 @@ _COLUMNS = ("label", "threshold", "words", "hits", "missed", "false_alarms")
 
 
 def add_settings(parser: argparse._ActionsContainer) -> None:
-    parser.add_argument(
-        "--threshold",
-        metavar="P,WORD=P",
-        default="",
-        help="the mean output from which on a word counts (0.7, unless the model says another); of some words another: yes=0.8,no=0.6",
-    )
-    parser.add_argument("--mean", metavar="N", type=int, help="of how many outputs (3, unless the model says another)")
-    parser.add_argument("--dead-ms", metavar="MS", type=int, default=1000, help="from one event to the next (1000)")
-    parser.add_argument(
-        "--step",
-        metavar="N",
-        type=int,
-        default=0,
-        help="samples from run to run; default: the new ones of a model that streams, else a quarter of what it takes",
-    )
-    parser.add_argument(
-        "--words", metavar="A,B", default="", help="labels that count; default: all but silence, unknown, other, noise"
+    options.add(
+        parser,
+        """
+        --threshold P,WORD=P  the mean output from which on a word counts (0.7, unless the model says another); of
+            some words another: yes=0.8,no=0.6
+        --mean N              of how many outputs (3, unless the model says another)
+        --dead-ms MS          from one event to the next (1000)
+        --step N              samples from run to run; default: the new ones of a model that streams, else a quarter
+            of what it takes
+        --words A,B           labels that count; default: all but silence, unknown, other, noise
+        """,
+        threshold={"default": ""},
+        mean={"type": int},
+        dead_ms={"type": int, "default": 1000},
+        step={"type": int, "default": 0},
+        words={"default": ""},
     )
 
 

@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mica.cli import target
+from mica.cli import options, target
 from mica.data.calibration import Pixels
 from mica.errors import MicaError
 from mica.format.schema import PICTURE_COLOURS
@@ -87,74 +87,54 @@ def add_arguments(parser: argparse.ArgumentParser, board: bool = True, data: boo
 
 
 def _add_inputs(group: argparse._ArgumentGroup) -> None:
-    group.add_argument("--shape", metavar="NAME=N", action="append", default=[], help="size of a dynamic dimension")
-    group.add_argument(
-        "--picture",
-        choices=PICTURE_COLOURS,
-        help="the input is a picture of these colours; the file stores this for cameras' frames and picture files. With pictures as "
-        "--calib the default comes from the input's channels",
-    )
-    group.add_argument("--pixel-scale", metavar="S[,S,S]", help="of pictures: input = pixel * S + O; default 1/255")
-    group.add_argument("--pixel-offset", metavar="O[,O,O]", help="of pictures, one number or one a channel; default 0")
-    group.add_argument(
-        "--frontend",
-        metavar="KIND:WORDS",
-        help="the model takes samples of a sensor, and makes its features itself: mfcc:mlperf-kws, logmel:KEY=VALUE,..., features:KEY=VALUE,... "
-        "(docs/sound.md)",
+    options.add(
+        group,
+        """
+        --shape NAME=N  size of a dynamic dimension
+        --picture       the input is a picture of these colours; the file stores this for cameras' frames and picture
+            files. With pictures as --calib the default comes from the input's channels
+        --pixel-scale S[,S,S]  of pictures: input = pixel * S + O; default 1/255
+        --pixel-offset O[,O,O]  of pictures, one number or one a channel; default 0
+        --frontend KIND:WORDS  the model takes samples of a sensor, and makes its features itself: mfcc:mlperf-kws,
+            logmel:KEY=VALUE,..., features:KEY=VALUE,... (docs/sound.md)
+        """,
+        shape={"action": "append", "default": []},
+        picture={"choices": PICTURE_COLOURS},
     )
 
 
 def _add_memory(group: argparse._ArgumentGroup) -> None:
-    group.add_argument(
-        "--ram",
-        metavar="N[K]",
-        help="bytes for tensors and scratch together: where that is too little for layer after layer, layers run in strips, "
-        "some rows of each in turn",
-    )
-    group.add_argument(
-        "--feed",
-        action="store_true",
-        help="the caller delivers the input row by row, from a buffer or a function, so the model has no tensor for it; for pictures "
-        "with channels last",
-    )
-    group.add_argument(
-        "--weights",
-        choices=WEIGHTS,
-        default="8",
-        help="bits of a weight: 4 for all large layers but depthwise ones, in half of their flash; or auto, 4 where it costs least, "
-        "with --size or --loss, or as a --board needs",
-    )
-    group.add_argument("--size", metavar="N[K]", help="with --weights auto: bytes that the file may take")
-    group.add_argument(
-        "--loss",
-        metavar="DB",
-        help="with --weights auto: dB by which the outputs' noise may grow on samples of --calib",
+    options.add(
+        group,
+        """
+        --ram N[K]   bytes for tensors and scratch together: where that is too little for layer after layer, layers
+            run in strips, some rows of each in turn
+        --feed       the caller delivers the input row by row, from a buffer or a function, so the model has no tensor
+            for it; for pictures with channels last
+        --weights    bits of a weight: 4 for all large layers but depthwise ones, in half of their flash; or auto, 4
+            where it costs least, with --size or --loss, or as a --board needs
+        --size N[K]  with --weights auto: bytes that the file may take
+        --loss DB    with --weights auto: dB by which the outputs' noise may grow on samples of --calib
+        """,
+        weights={"choices": WEIGHTS, "default": "8"},
     )
 
 
 def _add_streaming(group: argparse._ArgumentGroup) -> None:
-    group.add_argument(
-        "--state",
-        metavar="IN=OUT",
-        action="append",
-        default=[],
-        help="this input and output are one tensor that lives from run to run, 0 at first. Samples of --calib "
-        "are then consecutive runs. Pairs such as past_X and present_X are found by their names; `none` prevents this",
-    )
-    group.add_argument(
-        "--window",
-        metavar="INPUT[:AXIS]=N",
-        action="append",
-        default=[],
-        help="the input slides; a run is given N new rows (axis 0 is the batch; default: the first that is "
-        "longer than 1), and so is each sample of --calib",
-    )
-    group.add_argument(
-        "--stream",
-        metavar="INPUT[:AXIS]=N",
-        help="as --window, and layers compute what is new: convolutions without padding along that axis keep the rows that they need. "
-        "The answers are those of the whole window; samples of --calib are whole windows. N may be all rows where a front end's noise or "
-        "the model's own states go on",
+    options.add(
+        group,
+        """
+        --state IN=OUT  this input and output are one tensor that lives from run to run, 0 at first. Samples of
+            --calib are then consecutive runs. Pairs such as past_X and present_X are found by their names; `none`
+            prevents this
+        --window INPUT[:AXIS]=N  the input slides; a run is given N new rows (axis 0 is the batch; default: the first
+            that is longer than 1), and so is each sample of --calib
+        --stream INPUT[:AXIS]=N  as --window, and layers compute what is new: convolutions without padding along that
+            axis keep the rows that they need. The answers are those of the whole window; samples of --calib are whole
+            windows. N may be all rows where a front end's noise or the model's own states go on
+        """,
+        state={"action": "append", "default": []},
+        window={"action": "append", "default": []},
     )
 
 

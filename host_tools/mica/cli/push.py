@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from mica.boards import emulated_board
-from mica.cli import target, text
+from mica.cli import options, target, text
 from mica.cli.say import say
 from mica.errors import MicaError, found_at
 
@@ -25,18 +25,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "models", metavar="M.mica", nargs="+", help="models, and H.learnt: what a head of one of them has learnt"
     )
-    parser.add_argument(
-        "--learnt", metavar="PATH", default="/learnt", help="where mica.Learner looks for the head; default /learnt"
-    )
-    parser.add_argument("--key", metavar="FILE", help="take only what is signed with this key: see mica pack --key")
-    parser.add_argument(
-        "--yes", action="store_true", help="install mica's native module first if the board's MicroPython has no mica"
-    )
-    parser.add_argument(
-        "--modules",
-        metavar="URL",
-        help="take the native module from this package: a release's address, or a folder of mica natmod --package "
-        "(default: build one with the kernels of these models)",
+    options.add(
+        parser,
+        """
+        --learnt PATH  where mica.Learner looks for the head; default /learnt
+        --key FILE     take only what is signed with this key: see mica pack --key
+        --yes          install mica's native module first if the board's MicroPython has no mica
+        --modules URL  take the native module from this package: a release's address, or a folder of mica natmod
+            --package (default: build one with the kernels of these models)
+        """,
+        learnt={"default": "/learnt"},
     )
     add_board(parser)
 

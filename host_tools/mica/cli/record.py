@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
-from mica.cli import text
+from mica.cli import options, text
 from mica.cli.say import say
 from mica.data import sounds
 from mica.errors import MicaError
@@ -20,17 +20,15 @@ _RATES = {"i2s": 16000, "pdm": 16000, "adc": 1000, "imu": 100}
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--on", metavar="T", required=True, help="the board: a port, auto, or an emulated one")
     sensor = parser.add_mutually_exclusive_group(required=True)
-    sensor.add_argument(
-        "--i2s", metavar="sck=N,ws=N,sd=N", help="a microphone at these pins; more words: id=0, bits=16 or 32"
-    )
-    sensor.add_argument(
-        "--pdm", metavar="clk=N,data=N", help="a PDM microphone at these pins; more words: ratio=64, 128 or 256, gain=1"
-    )
-    sensor.add_argument("--adc", metavar="PIN", help="an analogue pin, such as one with a vibration sensor")
-    sensor.add_argument(
-        "--imu",
-        metavar="mpu6050,sda=N,scl=N",
-        help="a motion sensor; more words: id=0, addr=0x68. At SPI: mpu6500,sck=N,mosi=N,miso=N,cs=N",
+    options.add(
+        sensor,
+        """
+        --i2s sck=N,ws=N,sd=N  a microphone at these pins; more words: id=0, bits=16 or 32
+        --pdm clk=N,data=N  a PDM microphone at these pins; more words: ratio=64, 128 or 256, gain=1
+        --adc PIN           an analogue pin, such as one with a vibration sensor
+        --imu mpu6050,sda=N,scl=N  a motion sensor; more words: id=0, addr=0x68. At SPI:
+            mpu6500,sck=N,mosi=N,miso=N,cs=N
+        """,
     )
     parser.add_argument("--label", metavar="NAME", required=True, help="what is recorded: the folder of the files")
     parser.add_argument("-o", "--output", metavar="FOLDER", required=True, help="where the label's folder is")
