@@ -16,7 +16,7 @@ from mica.errors import MicaError
 from mica.link.board import Say
 from mica.link.ports import usb_ports
 from mica.link.targets import check_target
-from mica.run.open import open_runner
+from mica.run.host import open_runner
 from mica.toolchain.build import build
 from mica.toolchain.cache import quiet
 from mica_fleet.coordinator import FleetRunner

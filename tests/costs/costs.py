@@ -58,7 +58,7 @@ from mica.kernels.base import Kernel  # noqa: E402
 from mica.kernels.movement import pick_s8, scatter_s8  # noqa: E402
 from mica.kernels.reduce import top_k_s8  # noqa: E402
 from mica.link.targets import open_board  # noqa: E402
-from mica.run.open import open_runner  # noqa: E402
+from mica.run.host import open_runner  # noqa: E402
 from mica.toolchain.cache import cache_dir  # noqa: E402
 
 DEFAULT = ("m0plus", "m3", "m4", "m7", "m33", "m55", "rv32")

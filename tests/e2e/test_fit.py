@@ -21,7 +21,7 @@ from mica.cost.prediction import predict
 from mica.cost.table import PATH, Table
 from mica.file.codec import DTYPE_NUMPY
 from mica.kernels import KERNELS
-from mica.run.open import open_runner
+from mica.run.host import open_runner
 
 PICO = "RPI_PICO@emu"
 MODELS = ("digits", "kws", "ic", "vww", "ad")

@@ -23,8 +23,7 @@ from mica.quantise import ranges
 from mica.quantise.calibrate import Range, calibrate
 from mica.quantise.kernels import STEPS
 from mica.quantise.kernels.softmax import softmax_table
-from mica.quantise.multiplier import quantise_multiplier
-from mica.quantise.params import from_range
+from mica.quantise.params import from_range, quantise_multiplier
 from mica.quantise.quantise import quantise
 from mica.reference import unary
 from mica.reference.float_ops import pool_counts

@@ -16,7 +16,7 @@ from mica.data.sounds import read
 from mica.errors import MicaError
 from mica.importer import import_model
 from mica.importer.tflite import model as tflite
-from mica.ir.speech import Speech
+from mica.ir.front_end import Speech
 from mica.kernels.speech import log_of
 from mica.listen.detection import usual_step
 from mica.passes.streaming import Window

@@ -24,8 +24,7 @@ from mica.importer.onnx_file import file_sha256
 from mica.packing import state_pairs
 from mica.packing.tokens import with_tokens
 from mica.run import likelihood
-from mica.run.host import HostRunner
-from mica.run.open import open_runner
+from mica.run.host import HostRunner, open_runner
 from mica.run.text import Wish, generate
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -24,7 +24,7 @@ from mica.file import tokens
 from mica.importer import vocabulary
 from mica.link import answers
 from mica.run.board import BoardRunner
-from mica.run.open import open_runner
+from mica.run.host import open_runner
 
 LABELS = ("weather", "food", "sport")
 SAID = [

@@ -25,8 +25,7 @@ from mica.link.targets import check_target
 from mica.run import evaluation
 from mica.run.evaluation import Dataset
 from mica.run.float_model import FloatModel
-from mica.run.host import HostRunner
-from mica.run.open import open_runner
+from mica.run.host import HostRunner, open_runner
 from mica.run.runner import Runner
 
 DEFAULT_TARGET = "MPS2_AN385"

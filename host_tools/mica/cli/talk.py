@@ -12,7 +12,7 @@ from mica.demo import house
 from mica.file.tokens import encode
 from mica.link.targets import check_target
 from mica.printable import printable
-from mica.run.open import open_runner
+from mica.run.host import open_runner
 from mica.run.runner import Runner
 from mica.run.text import Wish, generate, tokens_of
 

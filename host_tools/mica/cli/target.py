@@ -149,7 +149,7 @@ def open_model(
 
     check: raises MicaError where what the model is to be given does not fit it. A board may have to be built first, for minutes.
     """
-    from mica.run.open import open_runner  # here, so that pack and info need not wait for what talks to boards
+    from mica.run.host import open_runner  # here, so that pack and info need not wait for what talks to boards
 
     if open_beside := _beside(target):
         data, *others = read_parts(path)

@@ -1,4 +1,4 @@
-"""Convolutions: weights and biases in integers, dequantised by channel."""
+"""Convolutions and matrix products: weights and biases in integers, dequantised by channel."""
 
 from collections.abc import Callable
 
@@ -107,7 +107,27 @@ def conv_transpose2d(s: Step) -> None:
     put(s, y, nchw=True)
 
 
+def fully_connected(s: Step) -> None:
+    w, bias = constants(s, s.blobs["weights"])
+    if len(s.x[0].dims) == 2:
+        put(s, s.node("Gemm", s.real(), w, bias, transB=1))
+        return
+    product = s.node("MatMul", s.real(), s.node("Transpose", w, perm=[1, 0]))
+    put(s, s.node("Add", product, bias))
+
+
+def matmul(s: Step) -> None:
+    b = s.real(1)
+    if s.p["transpose_b"]:
+        rank = len(s.x[1].dims)
+        b = s.node("Transpose", b, perm=[*range(rank - 2), rank - 1, rank - 2])
+    product = s.node("MatMul", s.real(0), b)
+    s.put_sum(product, s.x[0].scale * s.x[1].scale, s.factor())
+
+
 FORMS: dict[str, Form] = {
     **dict.fromkeys(("conv2d_s8", "depthwise_conv2d_s8"), conv2d),
     "conv_transpose2d_s8": conv_transpose2d,
+    "fully_connected_s8": fully_connected,
+    "matmul_s8": matmul,
 }

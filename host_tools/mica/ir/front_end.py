@@ -1,15 +1,44 @@
 """A front end: what turns samples of sound into the features that a network was trained on."""
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
 from mica.errors import MicaError
-from mica.ir.pcen import Pcen
-from mica.ir.speech import Speech
 
 IN_GRAPH = "graph"  # how a front end was asked for that the model brought itself
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Speech:
+    """Integers of TensorFlow Lite Micro's front end for speech.
+
+    Constants and parameters of `pcan_s8` by their names. worth: of a step of what it rounds to int8, as a feature.
+    """
+
+    blobs: Mapping[str, np.ndarray]
+    params: Mapping[str, int]
+    worth: float
+
+
+@dataclass(frozen=True)
+class Pcen:
+    """y = (E / (eps + M)**alpha + delta)**r - delta**r, M = (1 - s) * M of the frame before + s * E.
+
+    Per-channel energy normalisation: E are the energies of a front end's bands; it takes the place of the logarithm.
+    0 < s <= 1, 0 <= alpha <= 1, delta >= 0, 0 < r <= 1, eps >= 0, and either eps or alpha is not 0. start: M before the
+    first frame; None: the first E itself.
+    Source: Y. Wang et al., "Trainable frontend for robust and far-field keyword spotting", ICASSP 2017, equations 1 and 2.
+    """
+
+    s: float
+    alpha: float
+    delta: float
+    r: float
+    eps: float
+    start: float | None
 
 
 @dataclass(frozen=True, eq=False, repr=False)  # equal to itself alone: two tables are not looked through

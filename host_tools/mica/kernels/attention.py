@@ -5,8 +5,21 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from mica.kernels.base import ACT, Array, Blobs, Cost, Dims, Kernel, Params, Shapes, Step, Tensor, Tensors
-from mica.kernels.counts import copies, elements
+from mica.kernels.base import (
+    ACT,
+    Array,
+    Blobs,
+    Cost,
+    Dims,
+    Kernel,
+    Params,
+    Shapes,
+    Step,
+    Tensor,
+    Tensors,
+    copies,
+    elements,
+)
 from mica.kernels.integers import Output, clamp, int32, requantise
 from mica.kernels.rules import INT32_LIMIT, act, require
 

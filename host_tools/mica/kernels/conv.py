@@ -21,10 +21,11 @@ from mica.kernels.base import (
     Step,
     Tensor,
     Tensors,
+    elements,
+    is_fast,
     weights_macs,
 )
 from mica.kernels.conv_algorithms import conv2d_algorithms
-from mica.kernels.counts import elements, is_fast
 from mica.kernels.integers import Output, dot, finish
 from mica.kernels.rules import act, image, per_channel, require
 from mica.kernels.windows import WINDOW, canvas, taps_of, window_rules, windows_of

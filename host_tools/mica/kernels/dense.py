@@ -21,9 +21,10 @@ from mica.kernels.base import (
     Step,
     Tensor,
     Tensors,
+    elements,
+    is_fast,
     weights_macs,
 )
-from mica.kernels.counts import elements, is_fast
 from mica.kernels.integers import Output, both, clamp, dot, finish, int32, requantise
 from mica.kernels.rules import act, broadcast, per_channel, requant, require
 

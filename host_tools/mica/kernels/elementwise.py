@@ -4,8 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from mica.kernels.base import ACT, Array, Blobs, Cost, Kernel, Params, Shapes, Step, Tensor, Tensors
-from mica.kernels.counts import elements
+from mica.kernels.base import ACT, Array, Blobs, Cost, Kernel, Params, Shapes, Step, Tensor, Tensors, elements
 from mica.kernels.integers import Output, both, clamp, int32, requantise
 from mica.kernels.rules import INT32_LIMIT, act, broadcast, requant, require, same
 

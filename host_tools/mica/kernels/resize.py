@@ -5,8 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from mica.format.values import saturate
-from mica.kernels.base import Array, Blobs, Cost, Kernel, Params, Shapes, Step, Tensor, Tensors
-from mica.kernels.counts import elements
+from mica.kernels.base import Array, Blobs, Cost, Kernel, Params, Shapes, Step, Tensor, Tensors, elements
 from mica.kernels.integers import Output, int32
 from mica.kernels.rules import image, require, same_quantisation
 

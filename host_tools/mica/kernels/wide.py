@@ -18,9 +18,10 @@ from mica.kernels.base import (
     Step,
     Tensor,
     Tensors,
+    elements,
+    rows_counts,
     weights_macs,
 )
-from mica.kernels.counts import elements, rows_counts
 from mica.kernels.integers import Output, clamp, requantise
 from mica.kernels.rules import Broken, act, broadcast, image, per_channel, requant, require, same
 from mica.kernels.windows import WINDOW, canvas, taps_of, window_rules, windows_of

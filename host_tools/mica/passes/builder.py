@@ -1,6 +1,6 @@
 """Small helpers for passes that write new nodes: each emits one core node and returns the name of its output."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -57,3 +57,6 @@ class Builder:
 
     def shape(self, name: str) -> tuple[int, ...]:
         return self.g.value(name).shape
+
+
+Lowering = Callable[[Graph, Node, Builder], None]

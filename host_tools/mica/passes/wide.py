@@ -16,13 +16,14 @@ import math
 import numpy as np
 
 from mica.format.schema import MAX_DIM
+from mica.format.values import LOW16
 from mica.ir import byte_pairs
 from mica.ir.graph import Graph, Node, Quant
 from mica.ir.ops import CORE_BY_NAME, TRUTH_FUNCTIONS
 from mica.kernels.wide import MOST_TAPS, SOFTMAX_SCALE
 from mica.passes import common_subexpressions, dead_code
 from mica.passes.quantised_values import is_quantise, quantise
-from mica.passes.wide_truths import makes_truth
+from mica.reference import unary
 
 LARGEST_BIAS = 2.0**31 - 1
 # Functions whose results are never negative.
@@ -262,3 +263,28 @@ def _converted(g: Graph, reader: Node, x: str, kind: str, grid: Quant) -> str:
     producer = g.producers().get(x)
     g.insert_before(reader, quantise(x, name, producer.name if producer is not None else x, grid))
     return name
+
+
+MOST_CHANGES = 2
+
+
+def makes_truth(g: Graph, node: Node) -> bool:
+    """True if a node reads int16 and gives 0 and 1, which are int8."""
+    x, y = g.value(node.inputs[0]), g.value(node.outputs[0])
+    if node.op == "Greater":
+        return any(q is not None and q.bits == 16 for q in (g.value(i).quant for i in node.inputs))
+    if node.op != "Unary" or y.quant is not None or x.quant is None or x.quant.bits != 16:
+        return False
+    return changes(node, x.quant) is not None
+
+
+def changes(node: Node, x: Quant) -> tuple[bool, list[int]] | None:
+    """(True if it holds for the least int16, the integers from which on the result is the other one)."""
+    real = np.asarray(x.levels(), np.float32)  # so that it equals a constant of the same integer, which is float32
+    with np.errstate(all="ignore"):
+        values = np.asarray(unary.apply(node.attrs["function"], real, node.attrs["arguments"]))
+    true = values != 0
+    at = np.flatnonzero(np.diff(true)) + 1 + LOW16
+    if len(at) > MOST_CHANGES or not np.array_equal(values, true):
+        return None
+    return bool(true[0]), [int(k) for k in at]

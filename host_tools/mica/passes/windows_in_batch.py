@@ -12,7 +12,7 @@ import numpy as np
 
 from mica.ir.graph import Graph, Node
 from mica.passes.drop_identity import bypass
-from mica.passes.lower.conv_transpose import pads_before
+from mica.passes.lower.convolution import pads_before
 from mica.passes.lower.windows import window
 
 MOST_WINDOWS = 256

@@ -1,10 +1,14 @@
-"""Scale and zero point of every activation."""
+"""Scale and zero point of every activation; real factors as the integers that the kernels multiply with.
+
+Formula of the latter: SPEC.md, "Requantisation".
+"""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
+from mica.format.schema import MULT_MAX, SHIFT_MAX, SHIFT_MIN
 from mica.format.values import LOW, clip_s8
 from mica.ir.exact_inputs import exact_inputs
 from mica.ir.graph import Graph, Node, Quant
@@ -123,3 +127,19 @@ def from_range(r: Range) -> Quant:
         return Quant(1.0, 0)
     scale = float(np.float32((high - low) / 255.0))
     return Quant(scale, int(clip_s8(np.rint(LOW - low / scale))))
+
+
+def quantise_multiplier(factors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """factor -> (mult int32, shift int8) with factor ~ mult * 2**-(31 + shift), mult in [2**30, 2**31) or 0.
+
+    A factor below 2**-32 becomes 0: it moves no int32 by as much as half a step. Raises ValueError at 2**30 or more.
+    """
+    mantissa, exponent = np.frexp(np.asarray(factors, np.float64))
+    mult = np.rint(mantissa * 2.0**31).astype(np.int64)
+    full = mult > MULT_MAX  # a mantissa that rounded up to 1
+    mult = np.where(full, mult // 2, mult)
+    shift = -(exponent + full).astype(np.int64)
+    if np.any(shift < SHIFT_MIN):
+        raise ValueError(f"a scale ratio of {float(np.max(factors)):.3g} is too large to compute with")
+    tiny = (shift > SHIFT_MAX) | (mult == 0)
+    return np.where(tiny, 0, mult).astype(np.int32), np.where(tiny, 0, shift).astype(np.int8)

@@ -4,8 +4,7 @@ import weakref
 
 import numpy as np
 
-from mica.ir.front_end import FrontEnd
-from mica.ir.pcen import Pcen
+from mica.ir.front_end import FrontEnd, Pcen
 from mica.kernels.audio import padded
 from mica.kernels.speech import features as speech_features
 from mica.reference import exact, functions

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from mica.ir.speech import Speech
+from mica.ir.front_end import Speech
 from mica.reference import functions
 
 WINDOW_BITS, FILTER_BITS, GAIN_BITS, SNR_BITS, NOISE_BITS = 12, 12, 21, 12, 14

@@ -1,15 +1,16 @@
-"""A model in this process: the C engine, or the numpy reference where there was no compiler."""
+"""A model in this process: the C engine, or numpy where there was no compiler. And a model on any target."""
 
 import math
 import time
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
 from mica import engine
 from mica.custom import NO_CUSTOM, CustomOps
 from mica.errors import MicaError
+from mica.link.board import Say
 from mica.run.runner import Inputs, Runner, Times
 
 
@@ -63,3 +64,26 @@ class HostRunner(Runner):
                 self.loaded.run_step(k)
                 steps[k] = min(steps[k], time.perf_counter() - begun)
         return Times("seconds", total, steps)
+
+
+def open_runner(
+    data: bytes,
+    target: str,
+    say: Say | None = None,
+    progress: Callable[[int, int], None] | None = None,
+    *,
+    icount: bool = False,
+    custom: CustomOps = NO_CUSTOM,
+) -> Runner:
+    """A runner on `target`: "host", an emulated board, or a port. `say` is told of slow preparations.
+
+    With `icount` the clock of a board in QEMU counts instructions. custom: operators of the user's own.
+    """
+    if target == "host":
+        runner = HostRunner(data, custom)
+        if say is not None and "reference" in runner.engine_name:
+            say(f"running in the {runner.engine_name}")
+        return runner
+    from mica.run.board import BoardRunner
+
+    return BoardRunner(data, target, say, progress, icount=icount, custom=custom)

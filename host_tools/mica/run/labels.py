@@ -1,5 +1,9 @@
-"""Names of classes: a text file with one on each line, as every editor writes it, and as many as the model has classes."""
+"""Names of classes: a text file with one on each line, as every editor writes it, and as many as the model has classes.
 
+And folders of samples, named after the labels.
+"""
+
+from collections.abc import Callable
 from pathlib import Path
 
 from mica.data.tables import text_of
@@ -34,3 +38,28 @@ def check(labels: list[str], model: ModelFile, path: Path) -> None:
             return
     sizes = ", ".join(f"'{group.name}' has {output_groups.size(group)}" for group in outputs)
     raise MicaError(f"{path}: {len(labels)} names", todo=f"expected one for each value of an output: {sizes}")
+
+
+def labelled(
+    folder: str | Path, model: ModelFile, is_sample: Callable[[Path], bool], what: str
+) -> list[tuple[Path, int]]:
+    """All samples of the folders in `folder` and the places of their labels; what: such as .wav files. Raises MicaError."""
+    folder = Path(folder)
+    labels = model.metadata["labels"].split("\n") if "labels" in model.metadata else []
+    if not labels:
+        raise MicaError(
+            f"{folder}: the model has no labels to name folders after", todo="mica pack --labels FILE adds them"
+        )
+    inside = sorted(p for p in folder.iterdir() if p.is_dir())
+    strangers = [p.name for p in inside if p.name not in labels and any(is_sample(f) for f in p.iterdir())]
+    if strangers:
+        raise MicaError(
+            f"{folder}: '{strangers[0]}' is none of the model's labels",
+            todo=f"expected folders named {', '.join(labels)}",
+        )
+    found = [
+        (path, k) for k, label in enumerate(labels) for path in sorted((folder / label).glob("*")) if is_sample(path)
+    ]
+    if not found:
+        raise MicaError(f"{folder}: holds no {what}", todo=f"expected folders named {', '.join(labels)} with {what}")
+    return found

@@ -9,7 +9,7 @@ from mica.data import pictures
 from mica.errors import MicaError
 from mica.file.codec import ModelFile, TensorRecord
 from mica.file.pictures import Desired, read
-from mica.run import folders
+from mica.run import labels
 from mica.run.evaluation import Dataset
 
 WHAT = f"pictures ({', '.join(pictures.ENDINGS)})"
@@ -60,8 +60,8 @@ def input_of(model: ModelFile, what: str) -> PictureInput:
 def read_folder(folder: str | Path, model: ModelFile) -> Dataset:
     """All pictures of the folders in `folder` that are named as the model's labels; x is bytes. Raises MicaError."""
     given = input_of(model, str(folder))
-    found = folders.labelled(folder, model, pictures.is_picture, WHAT)
-    labels = dict(found)
+    found = labels.labelled(folder, model, pictures.is_picture, WHAT)
+    label = dict(found)
     read = pictures.readable([path for path, _ in found], given.load)
     x = np.stack([x for _, x in read]).astype(np.float32)
-    return Dataset(x, np.array([labels[path] for path, _ in read], np.int64), "top1", numbered=True)
+    return Dataset(x, np.array([label[path] for path, _ in read], np.int64), "top1", numbered=True)

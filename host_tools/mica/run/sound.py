@@ -9,7 +9,7 @@ from mica.data import sounds
 from mica.errors import MicaError
 from mica.file.codec import ModelFile
 from mica.link.board import Say
-from mica.run import folders
+from mica.run import labels
 from mica.run.evaluation import Dataset
 
 
@@ -52,7 +52,7 @@ def read(path: str | Path, model: ModelFile, say: Say) -> dict[str, np.ndarray]:
 def read_folder(folder: str | Path, model: ModelFile, say: Say) -> Dataset:
     """All sound files of the folders in `folder` that are named as the model's labels. say: is told how many were padded. Raises MicaError."""
     given = input_of(model, str(folder))
-    files = folders.labelled(folder, model, sounds.is_sound, "sound files (.wav, .flac, .ogg)")
+    files = labels.labelled(folder, model, sounds.is_sound, "sound files (.wav, .flac, .ogg)")
     if line := sounds.padding([path for path, _ in files], given.rate, given.samples):
         say(line)
     parts, y = [], []

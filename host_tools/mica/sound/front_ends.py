@@ -13,8 +13,7 @@ import numpy as np
 
 from mica.errors import MicaError
 from mica.ir.axes import Front
-from mica.ir.front_end import FrontEnd, of_speech, rows_of
-from mica.ir.pcen import Pcen
+from mica.ir.front_end import FrontEnd, Pcen, of_speech, rows_of
 from mica.kernels.audio import LEAST_POINTS, MOST_POINTS
 from mica.reference.front_end import turns
 from mica.reference.functions import exp, log

@@ -101,7 +101,7 @@ INSERTED: dict[str, list[tuple[str, str]]] = {
 # file -> (what stands there once, what takes its place)
 REPLACED: dict[str, tuple[str, str]] = {
     "host_tools/mica/kernels/softmax.py": ("log_softmax_s8)\n", "hardmax_s8, log_softmax_s8)\n"),
-    "host_tools/mica/passes/lower/softmax.py": ('"Softmax": _softmax}', '"Softmax": _softmax, "Hardmax": _softmax}'),
+    "host_tools/mica/passes/lower/normalise.py": ('"Softmax": _softmax}', '"Softmax": _softmax, "Hardmax": _softmax}'),
     "host_tools/mica/quantise/kernels/softmax.py": (
         '{"Softmax": _softmax}',
         '{"Softmax": _softmax, "Hardmax": _hardmax}',

@@ -6,33 +6,24 @@ keeps each rule local. A rule that cannot take its node raises ValueError with t
 
 from mica.ir.graph import Graph, Node
 from mica.ir.ops import CORE_BY_NAME, NOT_SUPPORTED
-from mica.passes.builder import Builder
+from mica.passes.builder import Builder, Lowering
 from mica.passes.lower import (
     arithmetic,
-    conv_transpose,
     convolution,
     dense,
     logic,
     movement,
     normalise,
-    pooling,
     recurrent,
     reduce,
     resize,
-    shape,
-    softmax,
     sums,
     trees,
     unary,
-    vectors,
 )
-from mica.passes.lower.table import Lowering
 from mica.passes.refusal import Refusals
 
-FAMILIES = (
-    *(arithmetic, conv_transpose, convolution, dense, logic, movement, normalise, pooling, recurrent, reduce, resize),
-    *(shape, softmax, sums, trees, unary, vectors),
-)
+FAMILIES = (arithmetic, convolution, dense, logic, movement, normalise, recurrent, reduce, resize, sums, trees, unary)
 LOWERINGS: dict[str, Lowering] = {op: rule for family in FAMILIES for op, rule in family.LOWERINGS.items()}
 
 

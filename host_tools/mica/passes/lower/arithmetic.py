@@ -16,8 +16,7 @@ from typing import Any
 import numpy as np
 
 from mica.ir.graph import Graph, Node
-from mica.passes.builder import Builder
-from mica.passes.lower.table import Lowering
+from mica.passes.builder import Builder, Lowering
 from mica.passes.lower.windows import NO_CLIP
 
 CLIP = {"clip": NO_CLIP}

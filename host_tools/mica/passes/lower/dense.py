@@ -9,9 +9,8 @@ import numpy as np
 
 from mica.ir.graph import Graph, Node
 from mica.passes import prequantised_weights
-from mica.passes.builder import Builder
+from mica.passes.builder import Builder, Lowering
 from mica.passes.lower.arithmetic import CLIP, finite_constants
-from mica.passes.lower.table import Lowering
 
 
 def _matmul(g: Graph, node: Node, b: Builder) -> None:

@@ -10,9 +10,8 @@ y = Where(c, a, b)                =>   y = Where(c, a, b); a constant c only mov
 import numpy as np
 
 from mica.ir.graph import Graph, Node
-from mica.passes.builder import Builder
+from mica.passes.builder import Builder, Lowering
 from mica.passes.lower.arithmetic import CLIP, finite_constants, number, of_number
-from mica.passes.lower.table import Lowering
 
 TRUE_WHERE = {"Greater": "greater", "Less": "less", "Equal": "equal"}
 MIRRORED = {"greater": "less", "less": "greater", "equal": "equal"}

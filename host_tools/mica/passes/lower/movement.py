@@ -1,5 +1,6 @@
-"""Operators that pick, repeat and join elements.
+"""Operators that pick, repeat, join and rename elements.
 
+y = Flatten(x), Squeeze, Unsqueeze         =>   y = Reshape(x)
 y = Slice(x), Expand, Tile                 =>   y = Remap(x): each axis reads the same axis of x, by a pattern
 y1, y2 = Split(x)                          =>   y1 = Remap(x); y2 = Remap(x)
 y = Gather(x, constant)                    =>   y = Remap(x); Gather(x) if the indices have no pattern
@@ -376,9 +377,28 @@ def _tensor_scatter(g: Graph, node: Node, b: Builder) -> None:
     b.emit_to(out, "ScatterRows", [*operands, index], {"axis": axis, "circular": mode == "circular"})
 
 
+def _reshape(g: Graph, node: Node, b: Builder) -> None:
+    x, y = g.value(node.inputs[0]), g.value(node.outputs[0])
+    if x.size != y.size:
+        raise ValueError(f"{list(x.shape)} to {list(y.shape)}; was it exported for another batch or input size?")
+    b.emit_to(node.outputs[0], "Reshape", node.inputs[:1])
+
+
+def _transpose(g: Graph, node: Node, b: Builder) -> None:
+    rank = len(g.value(node.inputs[0]).shape)
+    perm = tuple(int(p) for p in node.attrs.get("perm", range(rank - 1, -1, -1)))
+    b.transpose_to(node.outputs[0], node.inputs[0], perm)
+
+
+def _dropout(g: Graph, node: Node, b: Builder) -> None:
+    raise ValueError("it is at work, or its mask is used; export the model in inference mode (model.eval())")
+
+
 LOWERINGS = {
+    **dict.fromkeys(("Flatten", "Reshape", "Squeeze", "Unsqueeze"), _reshape),
     "Concat": _concat,
     "DepthToSpace": _depth_to_space,
+    "Dropout": _dropout,
     "Expand": _repeat,
     "Gather": _gather,
     "GatherElements": _gather_elements,
@@ -393,4 +413,5 @@ LOWERINGS = {
     "Tile": _repeat,
     "Trilu": _trilu,
     "Where": _where,
+    "Transpose": _transpose,
 }

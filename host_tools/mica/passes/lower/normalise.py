@@ -6,6 +6,7 @@ y = InstanceNormalization(x), GroupNormalization
                                            =>   y = LayerNorm(x) with one gamma and beta for each channel
 y = RMSNormalization(x), LpNormalization   =>   y = LayerNorm(x) by the root of the sum of squares, or by the sum of |x|
 y = MeanVarianceNormalization(x, axes)     =>   y = LayerNorm(x), the axes brought to the end
+y = Softmax(x, axis), LogSoftmax           =>   y = Transpose(Softmax(Transpose(x, axis to the end)), back)
 """
 
 from collections.abc import Sequence
@@ -15,10 +16,9 @@ import numpy as np
 
 from mica.format.schema import MAX_DIM
 from mica.ir.graph import Graph, Node
-from mica.passes.builder import Builder
+from mica.passes.builder import Builder, Lowering
 from mica.passes.lower.arithmetic import CLIP
 from mica.passes.lower.reduce import reduce_to
-from mica.passes.lower.table import Lowering
 
 Array = np.ndarray
 
@@ -189,10 +189,30 @@ def _plain(g: Graph, node: Node, b: Builder, axes: list[int], mode: str) -> None
         b.transpose_to(out, y, back)
 
 
+def _softmax(g: Graph, node: Node, b: Builder) -> None:
+    x, out = node.inputs[0], node.outputs[0]
+    shape = g.value(x).shape
+    if not shape:
+        raise ValueError("a softmax of a single number")
+    axis = int(node.attrs.get("axis", -1)) % len(shape)
+    op, attrs = node.op, {"clip": (None, None)} if node.op == "LogSoftmax" else {}
+    if node.attrs.get("flatten"):  # opset < 13: all axes from `axis` on are one
+        rows = int(np.prod(shape[:axis], dtype=np.int64))
+        flat = b.reshape(x, (rows, g.value(x).size // rows))
+        b.emit_to(out, "Reshape", [b.emit(op, [flat], b.shape(flat), attrs)])
+    elif axis == len(shape) - 1:
+        b.emit_to(out, op, [x], attrs)
+    else:
+        perm = [i for i in range(len(shape)) if i != axis] + [axis]
+        moved = b.transpose(x, perm)
+        b.transpose_to(out, b.emit(op, [moved], b.shape(moved), attrs), np.argsort(perm).tolist())
+
+
 LOWERINGS: dict[str, Lowering] = {
     "GroupNormalization": lambda g, node, b: _by_channel(g, node, b, int(node.attrs["num_groups"])),
     "InstanceNormalization": lambda g, node, b: _by_channel(g, node, b, b.shape(node.inputs[0])[1]),
     "LayerNormalization": _layer,
+    **dict.fromkeys(("LogSoftmax", "Softmax"), _softmax),
     "LpNormalization": _lp,
     "MeanVarianceNormalization": lambda g, node, b: _plain(g, node, b, node.attrs.get("axes", [0, 2, 3]), "deviation"),
     "RMSNormalization": _rms,

@@ -14,9 +14,8 @@ y = GlobalLpPool(x)                                       =>   y = Reduce(x) ove
 import numpy as np
 
 from mica.ir.graph import Graph, Node
-from mica.passes.builder import TO_NHWC, Builder
+from mica.passes.builder import TO_NHWC, Builder, Lowering
 from mica.passes.lower.arithmetic import CLIP
-from mica.passes.lower.table import Lowering
 
 MODES = {
     "ReduceL1": "absolute",

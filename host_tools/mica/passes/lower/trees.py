@@ -1,4 +1,4 @@
-"""Ensembles of trees.
+"""Ensembles of trees; nearest neighbours and machines of support vectors.
 
 y = TreeEnsemble(x), x an input of the model      =>   y = Trees(Ranks(x)): x stays float32, nothing of it is lost
 y = TreeEnsemble(Affine(x)), x an input           =>   likewise, with thresholds in the unit of x
@@ -6,6 +6,7 @@ y = TreeEnsemble(Imputer(x)), x an input          =>   likewise: a node takes a 
 y = TreeEnsemble(x), x an activation              =>   y = Trees(x)
 y = TreeEnsemble(x), x an input of integers       =>   y = Trees(Unary(x, quantise)): int8 holds x less an offset, where the thresholds
                                                        lie within 255 steps; what lies beyond all of them may be clamped
+y = VectorEnsemble(x)                             =>   y = Neighbours(x) | Machine(x), likewise; x is an input
 """
 
 from dataclasses import replace
@@ -15,6 +16,7 @@ import numpy as np
 from mica.format.values import HIGH, LOW
 from mica.ir.forest import Forest
 from mica.ir.graph import Graph, Node
+from mica.ir.vectors import Neighbours, Vectors, imputed, scaled
 from mica.kernels.tabular import FOREST_COLUMNS, MOST_COLUMNS, MOST_RANKS
 from mica.passes.builder import Builder
 from mica.passes.features import in_front
@@ -141,4 +143,29 @@ def _infinity(g: Graph, node: Node, b: Builder) -> None:
     )
 
 
-LOWERINGS = {"Imputer": _left, "InfinityImputer": _infinity, "TreeEnsemble": _tree_ensemble}
+def _ensemble(g: Graph, node: Node, b: Builder) -> None:
+    v: Vectors = node.attrs["vectors"]
+    x = node.inputs[0]
+    shape = b.shape(x)
+    n = v.points.shape[1]
+    if shape[-1] != n:
+        raise ValueError(f"its vectors have {n} features; its input has {shape[-1]}")
+    x, affine, values = in_front(g, x)
+    v = v if affine is None else scaled(v, *affine)
+    v = v if values is None else imputed(v, values)
+    if g.features:
+        raise ValueError(
+            "neighbours compare real numbers, and a front end gives int8; take a forest or a network behind it"
+        )
+    if not g.is_given(x) or g.value(x).quant is not None:
+        raise ValueError("it does not read an input of the model; only scalers and imputers may stand in front of it")
+    op = "Neighbours" if isinstance(v, Neighbours) else "Machine"
+    b.emit_to(node.outputs[0], op, [x], {"vectors": v})
+
+
+LOWERINGS = {
+    "Imputer": _left,
+    "InfinityImputer": _infinity,
+    "TreeEnsemble": _tree_ensemble,
+    "VectorEnsemble": _ensemble,
+}

@@ -8,8 +8,7 @@ y = Cast(x) to a boolean, to whole numbers    =>   y = Unary(x, not_zero), Unary
 import numpy as np
 
 from mica.ir.graph import Graph, Node
-from mica.passes.builder import Builder
-from mica.passes.lower.table import Lowering
+from mica.passes.builder import Builder, Lowering
 
 BOOL = 9  # of TensorProto
 SIGNED = (3, 5, 6, 7)

@@ -13,7 +13,6 @@ from mica.quantise.kernels import (
     reduce,
     softmax,
     tabular,
-    unary,
     vectors,
     wide,
     wide_composed,
@@ -24,7 +23,7 @@ from mica.quantise.kernels.common import StepQuantiser
 
 FAMILIES = (
     *(arithmetic, attention, audio, axes, custom, linear, movement, pooling, reduce, recurrent, softmax, tabular),
-    *(unary, vectors),
+    vectors,
 )
 STEPS: dict[str, StepQuantiser] = {op: step for family in FAMILIES for op, step in family.STEPS.items()}
 # Of operators that read or make int16: those that `passes/wide.py` leaves in 16 bits.

@@ -10,8 +10,7 @@ from mica.kernels.dense import MATMUL_MOST
 from mica.quantise.groups import real_range
 from mica.quantise.kernels.common import act, emit, quant
 from mica.quantise.kernels.operands import common_factors, operand, table, temporary
-from mica.quantise.multiplier import quantise_multiplier
-from mica.quantise.params import TRUTH_QUANT
+from mica.quantise.params import TRUTH_QUANT, quantise_multiplier
 from mica.reference.functions import floor_log2
 
 OPEN = {"act_min": LOW, "act_max": HIGH}

@@ -9,7 +9,7 @@ from mica.ir.graph import Graph, Node
 from mica.kernels import audio
 from mica.quantise.kernels import pcen
 from mica.quantise.kernels.common import act, emit, quant
-from mica.quantise.multiplier import quantise_multiplier
+from mica.quantise.params import quantise_multiplier
 from mica.reference.front_end import turns
 from mica.reference.functions import log
 

@@ -8,7 +8,7 @@ from mica.ir.axes import AxisFeatures
 from mica.ir.graph import Graph, Node
 from mica.kernels import audio, axes
 from mica.quantise.kernels.common import act, emit, quant
-from mica.quantise.multiplier import quantise_multiplier
+from mica.quantise.params import quantise_multiplier
 from mica.reference.axes import PER_LN
 from mica.reference.front_end import turns
 from mica.reference.functions import log

@@ -9,7 +9,7 @@ from mica.format.values import HIGH, LOW
 from mica.format.weights import INT8
 from mica.ir.graph import Graph, Node, Quant
 from mica.quantise.kernels.common import act, emit, quant, window_params
-from mica.quantise.multiplier import quantise_multiplier
+from mica.quantise.params import quantise_multiplier
 
 # Limits of the FAST flag (schema.STEP_FLAGS), with room for the rounding of weights.
 FAST_BIAS = 2.0**28

@@ -5,8 +5,8 @@ import math
 import numpy as np
 
 from mica.format.values import clip_s16
+from mica.ir.front_end import Pcen
 from mica.ir.graph import Quant
-from mica.ir.pcen import Pcen
 from mica.kernels import pcen
 from mica.reference.front_end import curve
 from mica.reference.functions import log

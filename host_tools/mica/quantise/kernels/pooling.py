@@ -4,7 +4,7 @@ import numpy as np
 
 from mica.ir.graph import Graph, Node
 from mica.quantise.kernels.common import act, emit, quant, window_params
-from mica.quantise.multiplier import quantise_multiplier
+from mica.quantise.params import quantise_multiplier
 from mica.reference.float_ops import pool_counts
 
 # Smaller than half a count of the largest window that 16 bits hold, larger than what a multiplier rounds.

@@ -21,8 +21,7 @@ from mica.quantise.kernels.common import emit, quant
 from mica.quantise.kernels.linear import given_integers
 from mica.quantise.kernels.movement import requantised
 from mica.quantise.kernels.wide_moves import BYTES
-from mica.quantise.multiplier import quantise_multiplier
-from mica.quantise.params import from_range
+from mica.quantise.params import from_range, quantise_multiplier
 from mica.reference.functions import ceil_log2, floor_log2
 from mica.reference.recurrent import FAR, Activation
 

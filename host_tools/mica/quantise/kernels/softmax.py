@@ -1,11 +1,12 @@
-"""Softmax: the exponential as a table of 256 integers."""
+"""Functions as tables: 256 results of one variable; for softmax the exponential as 256 integers."""
 
 import numpy as np
 
 from mica.ir.graph import Graph, Node, Quant
+from mica.ir.ops import TRUTH_FUNCTIONS
 from mica.quantise.kernels.common import emit, quant
 from mica.quantise.params import SOFTMAX_QUANT
-from mica.reference import functions
+from mica.reference import functions, unary
 from mica.reference.functions import ceil_log2
 
 NUMERATOR_BITS = 31  # a numerator plus half a sum stays below 2**32
@@ -33,4 +34,15 @@ def _softmax(g: Graph, out: Graph, node: Node) -> None:
     emit(out, node, "softmax_s8", [x], [table], {})
 
 
-STEPS = {"Softmax": _softmax}
+def _unary(g: Graph, out: Graph, node: Node) -> None:
+    x, y = node.inputs[0], node.outputs[0]
+    qx = quant(out, x)
+    real = qx.levels()
+    if node.attrs["function"] == "composed" or node.attrs["function"] in TRUTH_FUNCTIONS:
+        real = np.asarray(real, np.float32)  # so that it equals a constant of the same integer, which is float32
+    values = unary.apply(node.attrs["function"], real, node.attrs["arguments"])
+    table = quant(out, y).quantise(np.nan_to_num(values, nan=0.0, posinf=np.inf, neginf=-np.inf))  # infinity saturates
+    emit(out, node, "lut_s8", [x], [table], {})
+
+
+STEPS = {"Softmax": _softmax, "Unary": _unary}

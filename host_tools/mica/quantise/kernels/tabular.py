@@ -7,7 +7,7 @@ from mica.ir.forest import Forest
 from mica.ir.graph import Graph, Node, Quant
 from mica.kernels import tabular
 from mica.quantise.kernels.common import act, emit, quant
-from mica.quantise.multiplier import quantise_multiplier
+from mica.quantise.params import quantise_multiplier
 
 OPEN = (None, None)
 

@@ -9,8 +9,7 @@ from mica.ir.vectors import Machine, Neighbours, Vectors
 from mica.kernels import vectors
 from mica.quantise.kernels.common import act, emit, quant
 from mica.quantise.kernels.tabular import OPEN, place
-from mica.quantise.multiplier import quantise_multiplier
-from mica.quantise.params import INDEX_QUANT
+from mica.quantise.params import INDEX_QUANT, quantise_multiplier
 from mica.quantise.ranges import grid
 from mica.reference import vectors as reference
 

@@ -10,7 +10,7 @@ from mica.quantise.kernels.arithmetic import requant_params
 from mica.quantise.kernels.common import StepQuantiser, act, emit, quant, window_params
 from mica.quantise.kernels.linear import given_integers, weight_scales
 from mica.quantise.kernels.pooling import divisors
-from mica.quantise.multiplier import quantise_multiplier
+from mica.quantise.params import quantise_multiplier
 from mica.reference import functions, unary
 from mica.reference.functions import ceil_log2
 

@@ -21,7 +21,7 @@ from mica.passes.wide import along, rows_of, turned_pads
 from mica.quantise.kernels import wide_moves
 from mica.quantise.kernels.common import StepQuantiser, act, emit, quant, window_params
 from mica.quantise.kernels.wide import NO_MEAN, ONE_PIXEL, TIE, binary_params, linear, operand, rescaled
-from mica.quantise.multiplier import quantise_multiplier
+from mica.quantise.params import quantise_multiplier
 
 Clip = tuple[float | None, float | None]
 WHOLE: Clip = (None, None)

@@ -12,7 +12,7 @@ import numpy as np
 
 from mica.format.values import HIGH16, LOW16
 from mica.ir.graph import Graph, Node, Quant
-from mica.passes.wide_truths import changes
+from mica.passes.wide import changes
 from mica.quantise.kernels import wide_steep
 from mica.quantise.kernels.arithmetic import requant_params
 from mica.quantise.kernels.common import StepQuantiser, act, emit, quant

@@ -14,9 +14,6 @@ from mica.importer.tflite.operators import (
     pooling,
     recurrent,
     reduce,
-    resize,
-    softmax,
-    spectrum,
     variables,
 )
 from mica.importer.tflite.operators.form import Form, read
@@ -24,8 +21,17 @@ from mica.ir.ops import NOT_SUPPORTED
 from mica.printable import printable
 
 FAMILIES = (
-    *(arithmetic, constants, control, convolution, dense, movement, pointwise, pooling, recurrent, reduce, resize),
-    *(softmax, spectrum, variables),
+    arithmetic,
+    constants,
+    control,
+    convolution,
+    dense,
+    movement,
+    pointwise,
+    pooling,
+    recurrent,
+    reduce,
+    variables,
 )
 OPERATORS: dict[str, Form] = {kind: form for family in FAMILIES for kind, form in family.FORMS.items()}
 

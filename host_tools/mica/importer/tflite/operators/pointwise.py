@@ -1,6 +1,13 @@
-"""Functions of one tensor, element by element."""
+"""Functions of one tensor, element by element, and softmax along the last dimension.
 
-from mica.importer.tflite.net import Net
+SOFTMAX(x, beta)   =>   Softmax(x * beta); the product has the integers of x, on a scale of its own
+"""
+
+import math
+
+import numpy as np
+
+from mica.importer.tflite.net import Grid8, Net
 from mica.importer.tflite.operators.form import Form, Op
 
 _LIKE = ("Abs", "Ceil", "Cos", "Elu", "Exp", "Floor", "Log", "Neg", "Round", "Sign", "Sin", "Sqrt", "Tanh")
@@ -48,11 +55,26 @@ def _requantise(net: Net, op: Op) -> None:
     net.done(op.y, net.x(op.i(0)), like=op.i(0))
 
 
+def _softmax(net: Net, op: Op) -> None:
+    x, beta = net.x(op.i(0)), float(op.options.get("beta", 1.0))
+    if not (math.isfinite(beta) and beta > 0):
+        raise ValueError(f"a factor beta of {beta}")
+    if beta != 1:
+        grid = net.grids.get(op.i(0))
+        x = net.node("Mul", [x, net.real_number(beta)])
+        if grid is not None:
+            x = net.rounded(x, Grid8(float(np.float32(grid.scale * beta)), grid.zero_point, grid.dtype))
+    y = net.node("Softmax" if op.kind == "SOFTMAX" else "LogSoftmax", [x], axis=-1)
+    net.done(op.y, y, positive=op.kind == "SOFTMAX")
+
+
 FORMS = {
     **dict.fromkeys((*SAME_NAME, "RELU", "RELU6", "RELU_0_TO_1", "RELU_N1_TO_1", "RSQRT", "SQUARE"), Form(_function)),
     "CAST": Form(_cast),
     "DEQUANTIZE": Form(_requantise),
     "GELU": Form(_function, "GeluOptions"),
     "LEAKY_RELU": Form(_function, "LeakyReluOptions"),
+    "LOG_SOFTMAX": Form(_softmax),
     "QUANTIZE": Form(_requantise),
+    "SOFTMAX": Form(_softmax, "SoftmaxOptions"),
 }

@@ -1,10 +1,12 @@
-"""Sums, extremes and norms along dimensions.
+"""Sums, extremes, norms and spectra along dimensions; `sound.recognise` makes a front end of a spectrum.
 
 MEAN, SUM, REDUCE_MAX, REDUCE_MIN (x, axes)   =>   ReduceMean ... in the output's shape
 ARG_MAX, ARG_MIN (x, axis)                    =>   ArgMax, ArgMin, Cast to int32 where the file has that
 L2_NORMALIZATION(x)                           =>   LpNormalization along the last dimension
 CUMSUM(x, axis)                               =>   CumSum
 TOPK_V2(x, k)                                 =>   TopK, Cast
+RFFT2D(x [.., 1, N])                          =>   DFT of the last axis: [.., 1, N / 2 + 1, 2], real and imaginary
+COMPLEX_ABS(x)                                =>   the square root of both squares
 """
 
 import numpy as np
@@ -68,11 +70,28 @@ def _top_k(net: Net, op: Op) -> None:
     net.done(places, net.node("Cast", [at], to=helper.np_dtype_to_tensor_dtype(np.dtype(net.tensor(places).dtype))))
 
 
+def _rfft(net: Net, op: Op) -> None:
+    shape, size = net.shape(op.i(0)), net.data(op.i(1), "a length").reshape(-1).tolist()
+    if len(size) != 2 or size[0] != 1 or len(shape) < 2 or shape[-2] != 1:
+        raise ValueError(f"a spectrum of {list(shape)}, of the lengths {size}; one of rows is supported")
+    wide = net.node("Unsqueeze", [net.x(op.i(0)), net.numbers([len(shape)])])
+    numbers = [net.const(np.int64(n)) for n in (size[1], len(shape) - 1)]  # its points and its axis
+    net.real[op.y] = net.node("DFT", [wide, *numbers], onesided=1)
+
+
+def _abs(net: Net, op: Op) -> None:
+    x = net.x(op.i(0))
+    power = net.node("ReduceSum", [net.node("Mul", [x, x]), net.numbers([len(net.shape(op.y))])], keepdims=0)
+    net.done(op.y, net.node("Sqrt", [power]))
+
+
 FORMS = {
     **{name: Form(_reduce, "ReducerOptions", (2, 2)) for name in REDUCTIONS},
     "ARG_MAX": Form(_arg, "ArgMaxOptions", (2, 2)),
     "ARG_MIN": Form(_arg, "ArgMinOptions", (2, 2)),
+    "COMPLEX_ABS": Form(_abs),
     "CUMSUM": Form(_cumsum, "CumsumOptions", (2, 2)),
     "L2_NORMALIZATION": Form(_l2_norm, "L2NormOptions"),
+    "RFFT2D": Form(_rfft, "", (2, 2)),
     "TOPK_V2": Form(_top_k, "", (2, 2), (2, 2)),
 }
