@@ -19,8 +19,8 @@ T = TypeVar("T")
 class Native:
     """Settings of a native module's build; `isa.toml` need not repeat those of its instruction set.
 
-    `own`: members of libgcc in whose place natmod/ has its own. `whole`: all of its C is compiled as one program; `small`: C of
-    kernels/isa that is compiled for size: its loops are assembly, or it takes little of a model's time.
+    `own`: members of libgcc in whose place natmod/ has its own. `whole`: all of its C is compiled as one program;
+    `small`: C of kernels/isa that is compiled for size: its loops are assembly, or it takes little of a model's time.
     """
 
     name: str  # of the architecture, as MicroPython's mpy_ld.py calls it

@@ -2,8 +2,8 @@
 
 A and B are .mica files, or .onnx or .tflite files, which are quantised as by `mica pack` with the same options.
 
-DATA is labelled data as for mica eval, or samples as for mica pack --calib. With --float the errors of both are beside the float
-network; without, those of B beside A. Time is predicted for --board.
+DATA is labelled data as for mica eval, or samples as for mica pack --calib. With --float the errors of both are beside
+the float network; without, those of B beside A. Time is predicted for --board.
 """
 
 import argparse

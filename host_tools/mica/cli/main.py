@@ -1,8 +1,8 @@
 """The command `mica`: a table of commands, and errors turned into one line and an exit code.
 
 A command is a row of COMMANDS and a module of that name with add_arguments(parser) and run(args) -> exit code, and with
-JSON_KEYS, what `--json` prints, for its help and for COMMANDS.md. Only the module of the command that was typed is imported, so
-`mica boards` need not wait for onnx.
+JSON_KEYS, what `--json` prints, for its help and for COMMANDS.md. Only the module of the command that was typed is
+imported, so `mica boards` need not wait for onnx.
 """
 
 import argparse

@@ -1,7 +1,7 @@
 """Commands and targets of packages beside mica, found by their entry points.
 
-Group `mica.commands`: a module, as those of this folder. Group `mica.targets`, by what stands before the colon of `--on`: a function
-that opens a model there, open_fleet(data, target, say, *, custom, others) -> Runner.
+Group `mica.commands`: a module, as those of this folder. Group `mica.targets`, by what stands before the colon of
+`--on`: a function that opens a model there, open_fleet(data, target, say, *, custom, others) -> Runner.
 """
 
 from importlib.metadata import entry_points

@@ -1,7 +1,7 @@
 """mica push: put models onto a board, beside those that are there, and have the board try them.
 
-A model is on trial until it has given its golden vectors' outputs on this board (mica pack --golden N); one that fails, or
-resets the board, is dropped, and what was there before is used. A transfer that broke off goes on where it was.
+A model is on trial until it has given its golden vectors' outputs on this board (mica pack --golden N); one that fails,
+or resets the board, is dropped, and what was there before is used. A transfer that broke off goes on where it was.
 
 A board with stock MicroPython gets mica's native module first, with --yes or after a question.
 """

@@ -19,13 +19,13 @@ _CLEANING = 5.0  # seconds for what is done at the end of the process
 def as_exits(interrupted: Callable[[], object] = lambda: None) -> Iterator[None]:
     """Within, a SIGTERM or a closed terminal raises SystemExit, so that whatever is running is ended in good order.
 
-    Left to themselves these signals would end us on the spot: a compiler or an emulator might stay behind. Ctrl-C raises
-    KeyboardInterrupt, as always.
+    Left to themselves these signals would end us on the spot: a compiler or an emulator might stay behind. Ctrl-C
+    raises KeyboardInterrupt, as always.
 
-    Python calls a handler between two of its steps, and a product of large matrices is one step that takes minutes. So a
-    thread is told of signals, too. Where the handler is not called for GRACE seconds, the thread ends the process: it
-    calls `interrupted` after a Ctrl-C, ends child processes, removes temporary files, and leaves with the same exit code.
-    (It cannot while C code holds Python's lock, which products do not.)
+    Python calls a handler between two of its steps, and a product of large matrices is one step that takes minutes. So
+    a thread is told of signals, too. Where the handler is not called for GRACE seconds, the thread ends the process: it
+    calls `interrupted` after a Ctrl-C, ends child processes, removes temporary files, and leaves with the same exit
+    code. (It cannot while C code holds Python's lock, which products do not.)
     """
     if threading.current_thread() is not threading.main_thread():
         yield  # signals are the main thread's

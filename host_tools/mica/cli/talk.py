@@ -58,8 +58,8 @@ def _call(runner: Runner, sentence: str) -> str:
 
 
 def plain(sentence: str, pieces: Collection[str]) -> str:
-    """A sentence in small letters without accents and punctuation: what the model was trained on has neither. A letter without a piece
-    of its own is left out."""
+    """A sentence in small letters without accents and punctuation: what the model was trained on has neither. A letter
+    without a piece of its own is left out."""
     text_ = unicodedata.normalize("NFKD", sentence.lower().replace("’", "'").replace("%", " percent "))
     kept = [
         c if c in pieces and c.isprintable() else "" if c.isalpha() or unicodedata.combining(c) else " " for c in text_

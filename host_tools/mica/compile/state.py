@@ -56,9 +56,9 @@ class State:
     """Everything that is known of a model so far. A stage sets the fields of its line in `stages.STAGES`,
     which later stages read.
 
-    graph: the imported one, then core operators. sound: the front end, wherever it comes from. pairs: states, as pairs of an
-    input and an output of the graph. calibration: real samples by input name, None where they are made up. samples: one dict a
-    sample, of all inputs of the core graph. unknown: activations without a range.
+    graph: the imported one, then core operators. sound: the front end, wherever it comes from. pairs: states, as pairs
+    of an input and an output of the graph. calibration: real samples by input name, None where they are made up.
+    samples: one dict a sample, of all inputs of the core graph. unknown: activations without a range.
     """
 
     job: Job

@@ -1,7 +1,7 @@
 """Prediction, before anything is flashed, if a model fits a board, and of the RAM, flash and time it takes there.
 
-RAM and flash are sums of what the file says and what the board's table says. Time comes from `table.py`; for boards with MicroPython
-measured in an emulator also what the interpreter's loop adds. Nothing here opens a port.
+RAM and flash are sums of what the file says and what the board's table says. Time comes from `table.py`; for boards
+with MicroPython measured in an emulator also what the interpreter's loop adds. Nothing here opens a port.
 """
 
 import math

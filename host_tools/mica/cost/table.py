@@ -20,10 +20,10 @@ from mica.file.codec import ModelFile, StepRecord, TensorRecord
 
 PATH = Path(__file__).with_name("table.json")
 
-# Of a board, in units of its core: "call" a step's call from Python, "run" and "layer" what a run adds outside of its steps, once and
-# for each of them; in bytes of heap: "heap_fixed" the runtime and a model's object, "heap_step" tables and callable of a step.
-# "cycles": of an instruction on average, where the core's unit is instructions and the board's emulator estimates cycles.
-# "run_misses" and "layer_misses": of the flash cache, by MicroPython's loop.
+# Of a board, in units of its core: "call" a step's call from Python, "run" and "layer" what a run adds outside of its
+# steps, once and for each of them; in bytes of heap: "heap_fixed" the runtime and a model's object, "heap_step" tables
+# and callable of a step. "cycles": of an instruction on average, where the core's unit is instructions and the board's
+# emulator estimates cycles. "run_misses" and "layer_misses": of the flash cache, by MicroPython's loop.
 BOARD_FACTS = ("call", "run", "layer", "heap_fixed", "heap_step", "cycles", "run_misses", "layer_misses")
 
 GUESS = 4.0  # cycles for a multiplication, or a byte that is read or written, where nothing was measured

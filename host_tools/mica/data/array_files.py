@@ -1,8 +1,8 @@
-"""The one reader of .npz and .npy files. Their bounds stand before the first byte is unpacked: a small file can claim, or unpack
-to, more than any memory.
+"""The one reader of .npz and .npy files. Their bounds stand before the first byte is unpacked: a small file can claim,
+or unpack to, more than any memory.
 
-Headers are compared with the bytes that are there. An archive says what it unpacks to, and zipfile never reads beyond that.
-Numbers count as float32, which they become. An array is unpacked when it is asked for.
+Headers are compared with the bytes that are there. An archive says what it unpacks to, and zipfile never reads beyond
+that. Numbers count as float32, which they become. An array is unpacked when it is asked for.
 """
 
 import math
@@ -96,8 +96,8 @@ def _told(path: Path, where: str) -> Iterator[None]:
 
 
 def _floats(file: IO[bytes], size: int, what: str) -> int:
-    """Return the numbers of an array, those of more than 4 bytes several times. Raises MicaError where its header claims more
-    than the `size` bytes of header and data, or it is none."""
+    """Return the numbers of an array, those of more than 4 bytes several times. Raises MicaError where its header
+    claims more than the `size` bytes of header and data, or it is none."""
     if file.read(6) != np.lib.format.MAGIC_PREFIX or (version := tuple(file.read(2))) not in _HEADERS:
         raise NoArrays(f"{what} holds no plain array of numbers")
     shape, _, dtype = _HEADERS[version](file)

@@ -7,8 +7,8 @@
     X.csv       a table (also .tsv) with a row for each sample of the only input, or for each row of its windows: see tables.py
     X.wav       sound for a model that takes samples of it, cut into as many pieces as there are
 
-Pictures become the input's size, its number of channels (1 grey, 3 RGB, 4 RGBA) and its layout, NHWC or NCHW, as frames of a
-camera do on a board; the input is pixel * scale + offset, by default pixel / 255: 0 to 1. `Pixels` says otherwise.
+Pictures become the input's size, its number of channels (1 grey, 3 RGB, 4 RGBA) and its layout, NHWC or NCHW, as frames
+of a camera do on a board; the input is pixel * scale + offset, by default pixel / 255: 0 to 1. `Pixels` says otherwise.
 """
 
 import math
@@ -31,8 +31,8 @@ MADE_UP_SAMPLES = 16
 AREAS = 4  # of made-up samples, along each axis
 MADE_UP_BYTES = 256 << 20  # of all inputs of all these samples, at most
 LARGEST_MADE_UP = 1e9  # the mean and the deviation of a made-up input stay below
-# How many times the size of what a network expects its samples may have before that is said: bytes of pixels, and others.
-# `expected_input` is off by a factor of 1.5 on the reference models.
+# How many times the size of what a network expects its samples may have before that is said: bytes of pixels, and
+# others. `expected_input` is off by a factor of 1.5 on the reference models.
 PIXELS, BEYOND = 12, 30
 
 
@@ -327,8 +327,8 @@ def _channels_moved(x: np.ndarray, shape: tuple[int, ...]) -> np.ndarray | None:
 def default_samples(g: Graph) -> list[dict[str, np.ndarray]]:
     """Made-up inputs of a graph of core operators: normal numbers with the mean and deviation that its weights expect.
 
-    Sound is noise of all sizes. Where nothing can be told from the weights: half of them normal with variance 1, half uniform in [0, 1]. Integer
-    inputs take all their values.
+    Sound is noise of all sizes. Where nothing can be told from the weights: half of them normal with variance 1, half
+    uniform in [0, 1]. Integer inputs take all their values.
     """
     size = MADE_UP_SAMPLES * sum(4 * g.value(name).size for name in g.inputs)
     if size > MADE_UP_BYTES:

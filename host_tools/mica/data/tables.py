@@ -93,8 +93,8 @@ class Inputs:
 
 @dataclass(frozen=True)
 class _Column:
-    """name: of the header, else its number; kind: numbers, times, words, or nothing; values: of the cells, NaN of a missing one, None of
-    what is no number."""
+    """name: of the header, else its number; kind: numbers, times, words, or nothing; values: of the cells, NaN of a
+    missing one, None of what is no number."""
 
     name: str
     kind: str
@@ -103,8 +103,8 @@ class _Column:
 
 
 def read(path: Path, inputs: Inputs) -> dict[str, np.ndarray]:
-    """`x` float32 [n, columns], or in the form of the only input's windows, and `y` where there are labels; `metric` mse of numbers
-    with a fraction. Of several inputs, an array for each column that is named as one. Raises MicaError.
+    """`x` float32 [n, columns], or in the form of the only input's windows, and `y` where there are labels; `metric`
+    mse of numbers with a fraction. Of several inputs, an array for each column that is named as one. Raises MicaError.
     """
     text = text_of(path, MOST_BYTES, f"expected at most {MOST_BYTES:,}; give fewer rows")
     rows, delimiter = _rows(path, text)

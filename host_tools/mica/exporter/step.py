@@ -60,8 +60,8 @@ class Step:
     def put_sum(
         self, name: str, unit: np.ndarray | float, factor: np.ndarray | float, nchw: bool = False, rest: float = 0.0
     ) -> None:
-        """The result, of sums as real numbers: unit is what one is worth, factor how many steps of the output, both for each channel
-        or for all. float32 is near the sums; the kernel's rounding needs the sums themselves."""
+        """The result, of sums as real numbers: unit is what one is worth, factor how many steps of the output, both for
+        each channel or for all. float32 is near the sums; the kernel's rounding needs the sums themselves."""
         exact = self.settled(name, unit, nchw, rest, factor, self.y.scale)
         self.put(self.node("Cast", exact, to=TensorProto.FLOAT), nchw)
 

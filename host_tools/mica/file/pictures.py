@@ -1,7 +1,7 @@
 """Pictures as a model's input: the metadata `picture`, and a frame in the form that the engine takes.
 
-SPEC.md, "Pictures", defines both. `grey 1052688,-133169152`: the colours, and for each channel a factor and an addend, in 2**-20; byte p of
-the resized picture becomes (p * factor + addend) >> 20, limited to int8.
+SPEC.md, "Pictures", defines both. `grey 1052688,-133169152`: the colours, and for each channel a factor and an addend,
+in 2**-20; byte p of the resized picture becomes (p * factor + addend) >> 20, limited to int8.
 """
 
 import math

@@ -92,8 +92,8 @@ def levels(scale: float, zero_point: int) -> Array:
 
 
 def quantise_input(x: Array, t: Quantised) -> Array:
-    """Real numbers -> what an input of a model takes: int8 or int16 of its shape; int32 holds whole numbers, float32 the numbers
-    themselves."""
+    """Real numbers -> what an input of a model takes: int8 or int16 of its shape; int32 holds whole numbers, float32
+    the numbers themselves."""
     if t.dtype == "float32":
         return np.asarray(x, np.float32).reshape(t.dims)
     if t.dtype == "int32":

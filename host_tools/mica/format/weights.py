@@ -1,7 +1,7 @@
 """Weights in a file: a type defines one weight, and layouts define how rows of weights are stored.
 
-A row is the weights of one output channel. A step names its layout by a code; a kernel's row (`mica.kernels`) names the layouts
-that it reads.
+A row is the weights of one output channel. A step names its layout by a code; a kernel's row (`mica.kernels`) names the
+layouts that it reads.
 """
 
 import math
@@ -126,8 +126,8 @@ class CodeLayout(Layout):
         return f"{n} different weights; a table holds {CODES}" if n > CODES else ""
 
     def stored(self, weights: bytes, rows: int) -> bytes:
-        """The table, ascending and filled up with its last value, then the rows: of each four codes first the pair 0 and 2, then
-        1 and 3, the first of a pair in the lower half of its byte."""
+        """The table, ascending and filled up with its last value, then the rows: of each four codes first the pair 0
+        and 2, then 1 and 3, the first of a pair in the lower half of its byte."""
         a = np.frombuffer(weights, np.int8).reshape(rows, -1)
         table, codes = np.unique(a, return_inverse=True)
         codes = codes.reshape(a.shape).astype(np.uint8)
@@ -157,8 +157,8 @@ OFFSET_ROWS = Layout(
     align=ROW_ALIGN,
     offset=128,
 )
-# Two codes of a byte are weights that all cores with pairs of 16 bits multiply at once, so a byte is the number of a pair. One
-# table serves a layer; a channel has its own scale anyway.
+# Two codes of a byte are weights that all cores with pairs of 16 bits multiply at once, so a byte is the number of a
+# pair. One table serves a layer; a channel has its own scale anyway.
 CODES4 = CodeLayout(
     "codes4",
     3,

@@ -60,8 +60,8 @@ class Bound:
             )
 
     def windows(self, op: str, inputs: Sequence[Shape], y: Shape, attrs: Mapping[str, Any]) -> None:
-        """Strides, dilations and pads of a few bytes make what a node's windows lie on large, though its output may be small.
-        Raises ValueError where it is too large."""
+        """Strides, dilations and pads of a few bytes make what a node's windows lie on large, though its output may be
+        small. Raises ValueError where it is too large."""
         if op not in _WINDOWS and op != "ConvTranspose":
             return
         x, w = inputs[0], () if op.endswith("Pool") else inputs[3 if op == "QLinearConv" else 1]

@@ -34,8 +34,8 @@ class _Place:
 def unroll(proto: onnx.NodeProto, state: ImportState, add: Callable[[onnx.NodeProto], bool]) -> None:
     """Writes a Loop or a Scan out. Raises ValueError with the reason where its runs are not known, or too many.
 
-    add: puts a node of the file into the graph, and returns whether all is well so far; a run behind one that is not would say
-    the same again.
+    add: puts a node of the file into the graph, and returns whether all is well so far; a run behind one that is not
+    would say the same again.
     """
     if proto.op_type == "Scan" and state.opset < 9:
         raise ValueError("a Scan of opset 8; export the model with a newer opset")

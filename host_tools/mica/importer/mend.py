@@ -13,8 +13,8 @@ def mend(model: onnx.ModelProto) -> bool:
     """Changes `model` in place. Returns True if there was anything to change.
 
     Some tools add an output with a name and no type, or value_info without a type, which says nothing. In some files of
-    IR version 3 initialisers are missing among the inputs. Others, such as ONNX Runtime's converter to float16, append nodes
-    that belong further up.
+    IR version 3 initialisers are missing among the inputs. Others, such as ONNX Runtime's converter to float16, append
+    nodes that belong further up.
     """
     g = model.graph
     moved = _sort(g)

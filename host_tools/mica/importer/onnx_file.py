@@ -100,8 +100,8 @@ def import_proto(
 
 
 def external_files(path: str | Path) -> list[Path]:
-    """Return the files beside an ONNX file in which it keeps its weights, none if it cannot be read. Raises MicaError where
-    such a file is not in its folder, or all that is read of them is far more than they have."""
+    """Return the files beside an ONNX file in which it keeps its weights, none if it cannot be read. Raises MicaError
+    where such a file is not in its folder, or all that is read of them is far more than they have."""
     try:
         model = onnx.load(str(path), format="protobuf", load_external_data=False)
     except (OSError, DecodeError):

@@ -2,9 +2,9 @@
 
     Loop(x, h), body: h = GRU's formulas of x[k], h      =>   GRU(x, h), its weights taken from the body
 
-Exporters write a cell in many ways, so its nodes are not compared with patterns. The body is computed with what its functions
-(sigmoid, tanh, ...) return as free inputs. Everything between them is then linear, or a product of two: a row of weights is what one
-input of 1 among zeros changes, without any rounding. The formulas are tested on random numbers.
+Exporters write a cell in many ways, so its nodes are not compared with patterns. The body is computed with what its
+functions (sigmoid, tanh, ...) return as free inputs. Everything between them is then linear, or a product of two: a row
+of weights is what one input of 1 among zeros changes, without any rounding. The formulas are tested on random numbers.
 """
 
 from __future__ import annotations

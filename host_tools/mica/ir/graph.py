@@ -66,10 +66,10 @@ class Value:
     """One tensor. `shape` is always fully known; `data` is a constant's array, `quant` an int8 activation's scale.
 
     In a float graph `quant` is what an already quantised model says: it binds the quantiser, and a pass may not drop a
-    value that has one. `weight_scale` belongs to a float constant that came as integers: what one step of each of its elements
-    is worth, an array that broadcasts to the data. `whole` inputs are integers that count as real numbers.
-    `bits` are those that an integer weight takes in a file. `held`: it is a state that is written in place, this many bytes into
-    the space of states (pack/state.py); -1: it is not.
+    value that has one. `weight_scale` belongs to a float constant that came as integers: what one step of each of its
+    elements is worth, an array that broadcasts to the data. `whole` inputs are integers that count as real numbers.
+    `bits` are those that an integer weight takes in a file. `held`: it is a state that is written in place, this many
+    bytes into the space of states (pack/state.py); -1: it is not.
     """
 
     name: str

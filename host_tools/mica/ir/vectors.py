@@ -12,8 +12,8 @@ Program = tuple[tuple[Any, ...], ...]
 class Vectors:
     """points float64 [S, F], by a measure of kernels/vectors.py; factor, shift, missing float64 [F].
 
-    A row x [F] of the model's input is held against the points as x * factor + shift, as missing where it is a NaN; NaN where the model has no
-    value for it.
+    A row x [F] of the model's input is held against the points as x * factor + shift, as missing where it is a NaN; NaN
+    where the model has no value for it.
     """
 
     points: np.ndarray

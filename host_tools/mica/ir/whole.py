@@ -1,7 +1,7 @@
 """Whole numbers within known bounds: signs, truths, and sums and products of these with constants.
 
-Such stay exact in int8 on a scale of 1, although their type was int64. And ONNX's operators on single numbers, for tables of what
-follows from a token or a place (passes/integer_functions.py).
+Such stay exact in int8 on a scale of 1, although their type was int64. And ONNX's operators on single numbers, for
+tables of what follows from a token or a place (passes/integer_functions.py).
 """
 
 import operator

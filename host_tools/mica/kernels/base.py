@@ -71,16 +71,16 @@ def each(step: Step, xs: Tensors, y: Tensor, scratch: int) -> Cost:
 class Kernel:
     """One kernel id: what a step with this id means, and how it is computed. A row decorates its oracle.
 
-    rules(x, y, p) -> shapes of the constants. Raises Broken where a shape or parameter is not what it may be. The same rules
-      stand in C, in `mica_<kernel>_check` (`usermod_c/kernels/ref/`).
+    rules(x, y, p) -> shapes of the constants. Raises Broken where a shape or parameter is not what it may be. The same
+      rules stand in C, in `mica_<kernel>_check` (`usermod_c/kernels/ref/`).
     constants(x, y, p, blobs) does the same for the values of the constants (`mica_<kernel>_check_constants`).
     oracle(xs, blobs, p, q) -> y, in numpy: the C kernels equal it bit for bit.
       xs: inputs; blobs: constants by name; p: parameters by name; q: shape of the output and the zero points.
     macs(xs, y, blobs) -> multiply-accumulates of a step, from the dimensions of the inputs and the output.
     scratch(x, y, p), scratch_min(out_channels), scratch_of(p): bytes, see `scratch.py`.
-    counts(step, xs, y, scratch) -> what the cost of a step depends on: one kind for each piece of code that kernels have for
-      it, and some counts that follow from its shapes. scratch: bytes that kernels get beside the tensors.
-    algorithms(step, xs, y, scratch) -> the same for other algorithms that some cores have; a core takes its cheapest.
+    counts(step, xs, y, scratch) -> what the cost of a step depends on: one kind for each piece of code that kernels
+      have for it, and some counts that follow from its shapes. scratch: bytes that kernels get beside the tensors.
+      algorithms(step, xs, y, scratch) -> the same for other algorithms that some cores have; a core takes its cheapest.
     """
 
     id: int

@@ -45,8 +45,8 @@ def _conv2d_rules(x: Tensors, y: Tensor, p: Params) -> Shapes:
 
 
 def _conv2d_scratch(x: Dims, y: Dims, p: Params) -> Scratch:
-    """The patches of a tile of pixels, 16 bits an element, a running sum for each pixel where a dot product is done in parts,
-    and the unpacked weights of four channels; at least one patch, as bytes and unpacked."""
+    """The patches of a tile of pixels, 16 bits an element, a running sum for each pixel where a dot product is done in
+    parts, and the unpacked weights of four channels; at least one patch, as bytes and unpacked."""
     if p["groups"] != 1:
         return 0, 0
     k = ROWS.row_bytes(p["kernel_h"] * p["kernel_w"] * x[3])
@@ -218,8 +218,8 @@ def _band_counts(fours: int, ow: int, columns: int, strips: int, scratch: int) -
 
 
 def _depthwise_algorithms(step: Step, xs: Tensors, y: Tensor, scratch: int) -> Sequence[Cost]:
-    """Along a line, down or across, with at most 16 taps: channel by channel, those windows that lie inside whole, two at once where
-    they follow one another by one tap."""
+    """Along a line, down or across, with at most 16 taps: channel by channel, those windows that lie inside whole, two
+    at once where they follow one another by one tap."""
     p, (_, _, iw, ic), (_, oh, ow, c) = step.params, xs[0].dims, y.dims
     taps, w = p["kernel_h"] * p["kernel_w"], windows_of(step, xs[0], y)
     down = iw == ow == p["kernel_w"] == 1 and p["pad_left"] == 0 and w.whole > 1

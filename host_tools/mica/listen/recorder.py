@@ -1,8 +1,8 @@
 """Recordings of a board's sensor, into files that `pack --calib` and `eval` read.
 
-A clip is recorded into the board's memory, where no port is too slow, and fetched from there with its CRC-32; where it was damaged
-on its way it is fetched again. Files are numbered; a clip is written whole or not at all, so what was interrupted goes on
-where it ended.
+A clip is recorded into the board's memory, where no port is too slow, and fetched from there with its CRC-32; where it
+was damaged on its way it is fetched again. Files are numbered; a clip is written whole or not at all, so what was
+interrupted goes on where it ended.
 """
 
 import contextlib

@@ -37,8 +37,8 @@ def _next(source: str) -> list[str]:
 def find(g: Graph, given: Sequence[StatePair] = (), fed: Callable[[str], bool] = lambda name: False) -> list[StatePair]:
     """The pairs beside those that are given already: float inputs and outputs of one shape, by their names.
 
-    Where a pair with a name of that kind is found, a pair X, X_after is one too. An input is left that is no state. fed: tells if
-    there are samples of an input, as of h that is no state.
+    Where a pair with a name of that kind is found, a pair X, X_after is one too. An input is left that is no state.
+    fed: tells if there are samples of an input, as of h that is no state.
     """
     sources, results = {s for s, _ in given}, {r for _, r in given}
     free = [o for o in g.outputs if o not in results]

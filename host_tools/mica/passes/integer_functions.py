@@ -33,8 +33,8 @@ MOST = 1 << 20  # elements that a place chooses from, where a chain computes wit
 
 @dataclass(frozen=True)
 class _Function:
-    """A value that is `table[b]` for each number b of `base`, in that order; plain: it is b. ours: other passes cannot take it: it
-    follows from a token, or integer arithmetic makes it of a place.
+    """A value that is `table[b]` for each number b of `base`, in that order; plain: it is b. ours: other passes cannot
+    take it: it follows from a token, or integer arithmetic makes it of a place.
     """
 
     base: str

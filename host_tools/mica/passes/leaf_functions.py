@@ -5,8 +5,8 @@ y = f(LabelEncoder(x)), f(x < [t, u, ..]), x a feature =>   likewise, of a tree 
 Sum(TreeEnsemble(x), TreeEnsemble(x)), Concat(..)      =>   TreeEnsemble(x) of all trees
 TreeEnsemble(Concat(x, LabelEncoder(x)))               =>   TreeEnsemble(x), with other thresholds
 
-So exporters write AdaBoost, IsolationForest, KBinsDiscretizer and OrdinalEncoder: with whole numbers, which int8 would not keep. Trees
-whose answers nobody computes whole numbers from stay as they are.
+So exporters write AdaBoost, IsolationForest, KBinsDiscretizer and OrdinalEncoder: with whole numbers, which int8 would
+not keep. Trees whose answers nobody computes whole numbers from stay as they are.
 """
 
 from dataclasses import dataclass, replace
@@ -26,8 +26,8 @@ MOST_STEPS = 1 << 12  # of a feature
 class Leaves:
     """A function of one tree's leaves. values [leaves, *shape]; whole: places that an ArgMax found.
 
-    keys: of an encoder, the number that each leaf stands for, NaN where it is none of its keys. steps: of a tree that asks for an
-    interval, where these end.
+    keys: of an encoder, the number that each leaf stands for, NaN where it is none of its keys. steps: of a tree that
+    asks for an interval, where these end.
     """
 
     source: str

@@ -4,10 +4,10 @@ y = Add(x, constant of 0 and -inf)                       =>   y = Mask(x, consta
 y = Where(c, -inf, x), Where(c, x, -inf)                 =>   y = Mask(x, c), Mask(x, Not(c))
 y = Add(x, Mul(m, -3.4e38)), Add(x, Where(c, -inf, 0))   =>   y = Mask(x, Less(Mul(m, ...), ...)), Mask(x, c)
 
-for x that only a Softmax reads, or an Exp, directly, through operators that move elements, or less the largest of a row.
-Any constant of -1000 or below counts, such as -65504 or -1e9: with it in the range, int8 would have no steps for the
-scores. Mask sets masked elements to the smallest value that y has. That is far enough below each row's largest that the
-Softmax makes them 0.
+for x that only a Softmax reads, or an Exp, directly, through operators that move elements, or less the largest of a
+row. Any constant of -1000 or below counts, such as -65504 or -1e9: with it in the range, int8 would have no steps for
+the scores. Mask sets masked elements to the smallest value that y has. That is far enough below each row's largest that
+the Softmax makes them 0.
 """
 
 from collections.abc import Mapping, Sequence

@@ -6,8 +6,8 @@ TreeEnsemble(Cast(Gather(x, places), int64))   =>   TreeEnsemble(x), with other 
 FullyConnected(Gather(x, places), w, b)        =>   FullyConnected(x, w in these columns, b)
 TreeEnsemble(..), VectorEnsemble(..)           =>   likewise, with these columns
 
-x is an input of the model, [F] or [1, F]. So scikit-learn's SelectKBest and ColumnTransformer keep what its scalers have: a
-feature of 0.001 beside one of 1000 keeps all its bits (`features.py`).
+x is an input of the model, [F] or [1, F]. So scikit-learn's SelectKBest and ColumnTransformer keep what its scalers
+have: a feature of 0.001 beside one of 1000 keeps all its bits (`features.py`).
 """
 
 from collections.abc import Callable, Sequence

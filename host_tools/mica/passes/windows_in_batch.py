@@ -4,8 +4,8 @@ y = Conv(x), x [N, C, H, ..]   =>   s = Conv(the windows below each other, each 
                                     y = the first rows of each window in s
 y = ConvTranspose(x)           =>   the same with rows of zeros between windows, so that their outputs do not overlap
 
-Swin, TinyViT and EfficientViT write such windows, SPACE_TO_BATCH_ND of TensorFlow Lite makes them, and Conv-TasNet has a
-voice in each. Functions behind the Conv are moved before the cut. Rows between two windows are computed and dropped.
+Swin, TinyViT and EfficientViT write such windows, SPACE_TO_BATCH_ND of TensorFlow Lite makes them, and Conv-TasNet has
+a voice in each. Functions behind the Conv are moved before the cut. Rows between two windows are computed and dropped.
 """
 
 import numpy as np

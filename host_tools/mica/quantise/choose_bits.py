@@ -48,9 +48,9 @@ def apply(
 ) -> Tuned:
     """The network with some of its weights in four bits, and with it the one that quality is measured on.
 
-    size: tells the bytes of a network's file. measured: whether the samples are real; without, tables follow from the weights
-    alone. pairs: (state, what it becomes); the samples are then consecutive runs.
-    Raises MicaError where no choice is small enough, or there is nothing to choose by.
+    size: tells the bytes of a network's file. measured: whether the samples are real; without, tables follow from the
+    weights alone. pairs: (state, what it becomes); the samples are then consecutive runs. Raises MicaError where no
+    choice is small enough, or there is nothing to choose by.
     """
     tuned = _shared(tuned, samples, bits, size, measured)
     names = lowbits.candidates(tuned.exact)

@@ -108,8 +108,8 @@ def nearest(tuned: Tuned, chosen: Collection[str]) -> Tuned:
 def _walk(
     tuned: Tuned, samples: Samples, chosen: Collection[str], chain: Chain, told: Told, alone: bool = False
 ) -> Graph:
-    """The graph with the chosen layers in four bits. Those behind a layer read what it then delivers, those of the next run too
-    where it hands on a state. alone: what it delivered before."""
+    """The graph with the chosen layers in four bits. Those behind a layer read what it then delivers, those of the next
+    run too where it hands on a state. alone: what it delivered before."""
     samples = thin(samples, max(FEWEST, WORK // max(macs(tuned.exact), 1)))
     samples = [*samples, *(sample for text in chain.texts for sample in text)]
     quants = choose_quants(tuned.exact, tuned.ranges)

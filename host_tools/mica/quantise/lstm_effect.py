@@ -1,8 +1,8 @@
 """Effects of errors in the arguments of an LSTM's gates on its outputs, by backpropagation through time.
 
-Random signs at the outputs come back to each argument as a number. Its square is, on average, the sum of the squares of the
-argument's effects on all outputs. An error at a time step of which little is left at the end costs little. So moments of what
-rows of weights are multiplied with count each time step by that.
+Random signs at the outputs come back to each argument as a number. Its square is, on average, the sum of the squares of
+the argument's effects on all outputs. An error at a time step of which little is left at the end costs little. So
+moments of what rows of weights are multiplied with count each time step by that.
 """
 
 from __future__ import annotations

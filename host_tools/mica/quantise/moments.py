@@ -190,8 +190,8 @@ def measure(
 ) -> dict[str, Moments]:
     """Moments of what every linear node reads: its output's name -> Moments.
 
-    runs: of g, where there are some. known: of the same samples, by output and scale of the input; new ones come to them, and
-    those with the scales of calls that come later.
+    runs: of g, where there are some. known: of the same samples, by output and scale of the input; new ones come to
+    them, and those with the scales of calls that come later.
     """
     known = {} if known is None else known
     adders: dict[tuple[str, Quant], Adder] = {}

@@ -26,8 +26,8 @@ FEWEST = 8  # runs that were given
 def texts(g: Graph, samples: Samples, pairs: Sequence[StatePair], most: int = RUNS) -> list[Samples]:
     """Texts of consecutive runs, so that there are `most` with the samples, about; [] where g is no language model.
 
-    g: core graph with float weights. A text's first run has states of 0; those of the others follow from the runs before
-    them, so they are not among its inputs. That needs states that are written before anything reads them.
+    g: core graph with float weights. A text's first run has states of 0; those of the others follow from the runs
+    before them, so they are not among its inputs. That needs states that are written before anything reads them.
     """
     found = _roles(g, pairs)
     length = min(LENGTH, len(samples))

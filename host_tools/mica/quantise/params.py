@@ -18,8 +18,8 @@ from mica.quantise.calibrate import Range
 from mica.quantise.groups import group, real_range, width
 from mica.reference.recurrent import bounded
 
-# Outputs with a fixed range, from the TensorFlow Lite 8-bit quantisation specification. A function whose results stay within half of
-# it has the range that was seen.
+# Outputs with a fixed range, from the TensorFlow Lite 8-bit quantisation specification. A function whose results stay
+# within half of it has the range that was seen.
 SOFTMAX_QUANT = Quant(1 / 256, -128)
 INDEX_QUANT = Quant(1.0, 0)  # row numbers stay integers
 REAL_QUANT = Quant(1.0, 0)  # what inputs say that are not quantised

@@ -4,8 +4,8 @@ y = Concat(boxes, scores)                             =>   y.0 = boxes; y.1 = sc
 y = Transpose(Concat(boxes, scores)), Reshape         =>   y.0 = Transpose(boxes); y.1 = Transpose(scores)
 y = Concat(Concat(b1, s1), Concat(b2, s2)) over 2 axes  =>   y.0 = Concat(b1, b2); y.1 = Concat(s1, s2)
 
-With one scale for pixels and probabilities, a step is some pixels wide, and every score is 0. `format/output_groups.py` says how the parts
-come together again.
+With one scale for pixels and probabilities, a step is some pixels wide, and every score is 0. `format/output_groups.py`
+says how the parts come together again.
 """
 
 from collections.abc import Collection, Mapping, Sequence

@@ -150,8 +150,8 @@ def input_grids(g: Graph, samples: Samples) -> dict[str, Range]:
 def grid(arrays: Iterable[np.ndarray]) -> Range | None:
     """The range whose 256 integers fall on every value of the arrays, or None.
 
-    A sensor gives the same integers again and again. Values that all differ, as np.linspace makes them, are samples of something
-    that has more.
+    A sensor gives the same integers again and again. Values that all differ, as np.linspace makes them, are samples of
+    something that has more.
     """
     values, seen = np.zeros(1, np.float32), 0
     for a in arrays:

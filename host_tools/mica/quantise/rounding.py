@@ -4,8 +4,8 @@
 
 Rounding each weight to the nearest integer is best for the weights; the output is what counts, and inputs are alike:
 neighbouring pixels, a mean far from zero. What one weight was rounded up, the following ones can make good. Candidates
-for a layer: the step that makes the largest weight the type's largest, or the smaller step with the least output error; weights
-rounded to nearest, or one by one with each error handed on to those that follow, for several amounts of damping
+for a layer: the step that makes the largest weight the type's largest, or the smaller step with the least output error;
+weights rounded to nearest, or one by one with each error handed on to those that follow, for several amounts of damping
 (E. Frantar et al., "GPTQ: Accurate Post-Training Quantization", ICLR 2023, after Hassibi's optimal brain surgeon).
 Errors are d @ C @ d (`moments.py`): found on one half of the samples, compared on the other, and the winner is computed
 from all. The shift that rounding causes, of weights and of activations, is subtracted from the bias (bias correction,

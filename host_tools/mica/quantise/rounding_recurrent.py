@@ -3,9 +3,9 @@
     Recurrent(x, W, R, ...)    =>   Recurrent(x, W', R', ...), integers * attrs["weight_steps"], of W and of R
 
 A row of W is a dot product with x at each time step, a row of R one with the hidden state before it, so both are linear
-layers whose inputs a float run shows. Those of an LSTM count time steps by their effect (`lstm_effect.py`), and its biases
-take the mean error. Other biases stay: means differ from time step to time step, and a bias corrected by their plain mean
-made networks worse.
+layers whose inputs a float run shows. Those of an LSTM count time steps by their effect (`lstm_effect.py`), and its
+biases take the mean error. Other biases stay: means differ from time step to time step, and a bias corrected by their
+plain mean made networks worse.
 """
 
 from __future__ import annotations

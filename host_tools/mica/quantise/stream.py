@@ -4,10 +4,10 @@ x [.., T, ..] -> conv -> y [.., T', ..]      becomes, for N new rows a run,
 
 x' [.., N, ..], s [.., S, ..]: c = Concat(s, x'); s' = the last S rows of c; conv(c) -> y' [.., N / stride, ..]
 
-and so on from layer to layer, with s and s' paired. What takes its rows one by one (tables, sums, dense layers) goes on with the new
-ones; where a layer needs all of them (padding in time, a mean, a dense layer over time), the whole value is put together from
-the rows before and the new ones. The kernels and constants are those of the window model, so after T rows every byte of an answer
-is that of the window.
+and so on from layer to layer, with s and s' paired. What takes its rows one by one (tables, sums, dense layers) goes on
+with the new ones; where a layer needs all of them (padding in time, a mean, a dense layer over time), the whole value
+is put together from the rows before and the new ones. The kernels and constants are those of the window model, so after
+T rows every byte of an answer is that of the window.
 """
 
 import math

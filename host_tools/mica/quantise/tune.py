@@ -140,8 +140,8 @@ def tune(g: Graph, samples: Samples, method: str = AUTO, full: bool = True, prog
 
 
 def _in_order(g: Graph) -> list[Recipe]:
-    """The recipes, the first of those that are as good wins: the simpler one. With recurrent layers `plain` comes last: errors of
-    their weights add up over time steps, and sequences may be longer than those of the samples."""
+    """The recipes, the first of those that are as good wins: the simpler one. With recurrent layers `plain` comes last:
+    errors of their weights add up over time steps, and sequences may be longer than those of the samples."""
     return sorted(RECIPES, key=lambda r: r is PLAIN) if rounding_recurrent.nodes(g) else list(RECIPES)
 
 

@@ -1,8 +1,8 @@
 """The core operators on several samples in one go: arrays are [n, *shape]. Each sample gets the bits of `float_ops`.
 
-A small layer takes less time than numpy takes to begin with it. So `size` says how many samples of a graph make arrays that
-still stay in a processor's cache. Graphs that hold other operators than TOGETHER, whose results depend on how arrays lie in
-memory, go one by one.
+A small layer takes less time than numpy takes to begin with it. So `size` says how many samples of a graph make arrays
+that still stay in a processor's cache. Graphs that hold other operators than TOGETHER, whose results depend on how
+arrays lie in memory, go one by one.
 """
 
 import math

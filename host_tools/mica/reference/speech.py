@@ -73,8 +73,8 @@ def _edges(bands: int, fmin: float, fmax: float, real: np.dtype[Any]) -> np.ndar
 
 
 def _filters(rate: int, fft: int, edges: np.ndarray, fmin: float, more: float) -> tuple[np.ndarray, np.ndarray]:
-    """uint16 [bands + 1, 2] first bins and widths, uint16 [n, 2] gains for a band and for the one behind it, to which `more` is added
-    before they are cut off."""
+    """uint16 [bands + 1, 2] first bins and widths, uint16 [n, 2] gains for a band and for the one behind it, to which
+    `more` is added before they are cut off."""
     bins = np.arange(int(1.5 + fmin * fft / rate), fft // 2 + 1)
     mel = _mel((bins * (rate / fft)).astype(edges.dtype))
     places, parts = [], []

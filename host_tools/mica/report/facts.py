@@ -60,8 +60,8 @@ def facts(model: ModelFile, data: bytes, boards: Sequence[str] = BOARDS) -> dict
 
 
 def _made_by(model: ModelFile) -> list[list[str]]:
-    """For each step the names of the tensors it reads, by the name under which their bytes were made: what only changes a shape is
-    no step, and gives bytes another name."""
+    """For each step the names of the tensors it reads, by the name under which their bytes were made: what only changes
+    a shape is no step, and gives bytes another name."""
     made = [model.tensors[i] for i in model.inputs]
     found = []
     for s in model.steps:

@@ -18,8 +18,8 @@ LEFT, RIGHT, TOP, BOTTOM = 10, 10, 14, 26
 def facts(model: ModelFile) -> dict[str, Any] | None:
     """Return those of the first front end of a model, None where there is none.
 
-    Keys: rate (Hz; None where the file does not say), frame, hop, fft (samples), rows, columns, bands ([first bin, gains of the bins
-    from there on] each, the largest of all 1).
+    Keys: rate (Hz; None where the file does not say), frame, hop, fft (samples), rows, columns, bands ([first bin,
+    gains of the bins from there on] each, the largest of all 1).
     """
     step = next((s for s in model.steps if s.kernel in ("log_mel_s8", "pcan_s8", "pcen_s8")), None)
     if step is None:

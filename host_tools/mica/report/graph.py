@@ -1,7 +1,7 @@
 """The layers of a model as an SVG picture: a box for each, a line for each tensor that one hands to another.
 
-Layers stand below each other in the order of execution. A tensor for the next layer is a straight line; one that is kept for
-later goes round on the right, the further the later it is read.
+Layers stand below each other in the order of execution. A tensor for the next layer is a straight line; one that is
+kept for later goes round on the right, the further the later it is read.
 """
 
 from collections.abc import Mapping, Sequence

@@ -28,8 +28,8 @@ def bar(share: float, width: int = WIDTH) -> str:
 def trace(r: dict[str, Any], clock: int) -> dict[str, Any]:
     """The layers one after the other as Chrome-trace JSON.
 
-    Its times are microseconds where the unit is seconds, or cycles of a known `clock` in Hz; else one microsecond is one
-    of the unit, and `otherData` says so.
+    Its times are microseconds where the unit is seconds, or cycles of a known `clock` in Hz; else one microsecond is
+    one of the unit, and `otherData` says so.
     """
     each = 1e6 if r["unit"] == "seconds" else 1e6 / clock if r["unit"] == "cycles" and clock else 1.0
     file = Path(r["file"]).name

@@ -17,9 +17,9 @@ from mica.report import arena_chart, front_end, graph, svg
 
 @dataclass(frozen=True)
 class Report:
-    """facts: of `report.facts.facts`; where they are known also `quality` and `layers[].sqnr_db` (`mica pack`), `evaluation`
-    (`mica eval`) and `source` (`kept`: layers that an operator of the source became, `gone`: {operator: how often} of those that
-    became part of others). model: for the picture of the arena."""
+    """facts: of `report.facts.facts`; where they are known also `quality` and `layers[].sqnr_db` (`mica pack`),
+    `evaluation` (`mica eval`) and `source` (`kept`: layers that an operator of the source became, `gone`: {operator:
+    how often} of those that became part of others). model: for the picture of the arena."""
 
     facts: Mapping[str, Any]
     model: ModelFile

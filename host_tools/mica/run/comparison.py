@@ -33,8 +33,8 @@ class Layer:
 
 @dataclass(frozen=True)
 class Comparison:
-    """errors: of a and of b beside float, empty without; beside: of b beside a. layers: of a and of b, of b alone without
-    float; the worst first."""
+    """errors: of a and of b beside float, empty without; beside: of b beside a. layers: of a and of b, of b alone
+    without float; the worst first."""
 
     errors: tuple[OutputErrors, ...]
     beside: OutputErrors

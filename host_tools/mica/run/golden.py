@@ -21,8 +21,8 @@ def with_golden(
 ) -> ModelFile:
     """The model with n vectors: its first calibration samples, or random inputs where there are none.
 
-    data: the model as a file, without vectors, to run. custom: operators of the user's own. Each vector has the CRC-32 of
-    every layer's output, so that a self-test can say which layer is wrong.
+    data: the model as a file, without vectors, to run. custom: operators of the user's own. Each vector has the CRC-32
+    of every layer's output, so that a self-test can say which layer is wrong.
     """
     loaded = engine.load(data, custom)
     rng = np.random.default_rng(0)

@@ -25,8 +25,8 @@ def read(path: Path) -> list[str]:
 def check(labels: list[str], model: ModelFile, path: Path) -> None:
     """Raises MicaError where no output has as many classes as there are names.
 
-    Classes are all values of an output or those along one dimension, as in a segmented picture. How many classes an ArgMax
-    chose from its result does not say, and one number may stand for two.
+    Classes are all values of an output or those along one dimension, as in a segmented picture. How many classes an
+    ArgMax chose from its result does not say, and one number may stand for two.
     """
     outputs = output_groups.read(model)
     for group in outputs:

@@ -112,8 +112,8 @@ class Model:
     def top(self, k: int = 1, i: int | str | Array | None = None) -> list[tuple[str | int, float]]:
         """The k largest scores with their labels, or their numbers where the file has none; the largest first.
 
-        i: an output of the last sample by its place or name, or scores that predict() gave. By default the output of the last
-        sample that holds scores of the classes. Raises MicaError.
+        i: an output of the last sample by its place or name, or scores that predict() gave. By default the output of
+        the last sample that holds scores of the classes. Raises MicaError.
         """
         if not isinstance(k, int | np.integer) or isinstance(k, bool):
             raise MicaError(f"top: a number of scores is expected, not {k!r}")

@@ -1,8 +1,8 @@
 """Errors of a model's outputs: SQNR of each output, its error, and how often the answers are the same.
 
-SQNR, the signal to quantisation noise ratio: 10 log10(sum of (exact - mean)**2 / sum of (exact - found)**2) in dB, over all
-samples; mean: of each element over the samples. 6 dB are one bit. An output around 1,013 that varies by 10 has the ratio of
-the 10, not of the 1,013.
+SQNR, the signal to quantisation noise ratio: 10 log10(sum of (exact - mean)**2 / sum of (exact - found)**2) in dB, over
+all samples; mean: of each element over the samples. 6 dB are one bit. An output around 1,013 that varies by 10 has the
+ratio of the 10, not of the 1,013.
 """
 
 import math

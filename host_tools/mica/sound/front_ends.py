@@ -196,8 +196,8 @@ class Description:
 
 
 def of_input(text: str, shape: tuple[int, ...], what: str, step: bool = False) -> tuple[Front, str]:
-    """The front end of a network whose input has a shape, and as what it was asked for. step: for a row at a time: pre-emphasis then needs the
-    sample before it. what: the input, for errors. Raises MicaError."""
+    """The front end of a network whose input has a shape, and as what it was asked for. step: for a row at a time:
+    pre-emphasis then needs the sample before it. what: the input, for errors. Raises MicaError."""
     if text.startswith(f"{axis_features.KIND}:"):
         return axis_features.parse(text, shape, what), text
     described = parse(text)

@@ -293,9 +293,9 @@ def _coupled(
 ) -> None:
     """Probabilities of classes from scores [1, P] of their pairs, in the closed form of Price and others (NIPS 1994).
 
-    r(a, b) = 1 / (1 + exp(slope * score + offset)) is the probability of a where it is a or b. Where these agree with each other,
-    p(a) = 1 / (sum over b of 1 / r(a, b) - (classes - 2)), and so does libsvm's iteration. That is a softmax over
-    0 and the pairs' logits, of which a's own place is read: a row for each class.
+    r(a, b) = 1 / (1 + exp(slope * score + offset)) is the probability of a where it is a or b. Where these agree with
+    each other, p(a) = 1 / (sum over b of 1 / r(a, b) - (classes - 2)), and so does libsvm's iteration. That is a
+    softmax over 0 and the pairs' logits, of which a's own place is read: a row for each class.
     """
     table, bias = np.zeros((classes, classes, len(pairs))), np.zeros((classes, classes))
     for k, (a, b) in enumerate(pairs):

@@ -1,7 +1,7 @@
 """Dimensions that a converter leaves open: the file has 1 there, and the operators say the true size.
 
-With an open batch, Keras' converter leaves open all that follows from it: the rows of a dense layer over several dimensions, the
-windows of a dilated convolution. LiteRT finds these sizes before its first run, as this does.
+With an open batch, Keras' converter leaves open all that follows from it: the rows of a dense layer over several
+dimensions, the windows of a dilated convolution. LiteRT finds these sizes before its first run, as this does.
 """
 
 import math

@@ -18,8 +18,8 @@ NEGATIVE = 1e-6  # of the largest weight: rounding of what made them
 class Tables:
     """window [frame], filters [bands, fft / 2 + 1], and which columns of the graph's frames the window covers.
 
-    between: the lines lie between the bins of the transform. Of the graph's lines: turn [lines], how far each turns in a sample, in
-    turns; given [bands, lines], its filters.
+    between: the lines lie between the bins of the transform. Of the graph's lines: turn [lines], how far each turns in
+    a sample, in turns; given [bands, lines], its filters.
     """
 
     window: np.ndarray

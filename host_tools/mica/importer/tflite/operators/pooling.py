@@ -4,9 +4,9 @@ AVERAGE_POOL_2D(x), MAX_POOL_2D   =>   AveragePool(x) {ties_down}, MaxPool, acti
 L2_POOL_2D(x)                     =>   Sqrt(AveragePool(x * x))
 RESIZE_BILINEAR(x, size), RESIZE_NEAREST_NEIGHBOR   =>   Resize, linear or nearest
 
-LiteRT takes the mean of the integers themselves, and rounds one half-way between two away from zero; mica has the mean of
-integers less the zero point, and one way. `ties_down` is the way that is right for negative means: most of them, where zero
-is at the low end, as behind a Relu.
+LiteRT takes the mean of the integers themselves, and rounds one half-way between two away from zero; mica has the mean
+of integers less the zero point, and one way. `ties_down` is the way that is right for negative means: most of them,
+where zero is at the low end, as behind a Relu.
 """
 
 from mica.importer.tflite.net import TO_NCHW, TO_NHWC, Grid8, Net
