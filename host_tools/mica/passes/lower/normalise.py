@@ -6,7 +6,8 @@ y = InstanceNormalization(x), GroupNormalization
                                            =>   y = LayerNorm(x) with one gamma and beta for each channel
 y = RMSNormalization(x), LpNormalization   =>   y = LayerNorm(x) by the root of the sum of squares, or by the sum of |x|
 y = MeanVarianceNormalization(x, axes)     =>   y = LayerNorm(x), the axes brought to the end
-y = Softmax(x, axis), LogSoftmax           =>   y = Transpose(Softmax(Transpose(x, axis to the end)), back)
+
+Softmax over any axis becomes Softmax over the last, between two transposes.
 """
 
 from collections.abc import Sequence
