@@ -4,10 +4,12 @@ A layer is written down once, with how often each model has it; data and weights
 can be repeated anywhere. What the peers and trials cost, per MAC, stands beside it where it is known.
 """
 
+import json
 import math
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 from bare_metal import Job, for_board, random_input
@@ -105,100 +107,10 @@ LAYERS = [
     Layer("ad.fc 128-640", "fc", (128,), 640, {"ad": 1}),
 ]
 
-# Counts per MAC (per element of pool, add and softmax) of others on the same layers and data: the best library that is in
-# use today, TFLite Micro's reference, and the trial kernels from before the library had its own. None: not measured.
-PEERS: dict[str, dict[str, tuple[float | None, float | None, float | None]]] = {
-    "m0plus": {
-        "kws.conv1 10x4s2 1-64": (11.29, 79.98, 4.25),
-        "kws.dw3x3 25x5x64": (30.56, 73.87, 10.52),
-        "kws.pw 64-64 25x5": (9.54, 26.34, 3.38),
-        "kws.fc 64-12": (10.64, 13.39, 6.02),
-        "res.conv1 3x3 3-16 32x32": (13.85, 50.69, 5.56),
-        "res.conv 3x3 16-16 32x32": (8.75, 25.86, 3.46),
-        "res.conv 3x3s2 32-64 16x16": (7.71, 22.10, 3.09),
-        "vww.conv1 3x3s2 3-8 96x96": (14.83, 51.78, 7.10),
-        "vww.dw 48x48x8": (25.81, 77.12, 9.68),
-        "vww.pw 8-16 48x48": (24.26, 64.09, 7.94),
-        "vww.pw 128-128 6x6": (8.47, 23.66, 3.02),
-        "ad.fc 640-128": (8.26, 11.23, 4.43),
-        "ad.fc 128-128": (9.11, 12.13, 4.78),
-        "kws.avg 25x5x64": (11.55, 18.11, 4.60),
-        "res.add 32x32x16": (320.89, 364.94, 70.37),
-        "softmax 12": (451.42, 1985.50, None),
-    },
-    "m3": {
-        "kws.conv1 10x4s2 1-64": (3.79, 36.39, None),
-        "kws.dw3x3 25x5x64": (9.37, 33.06, None),
-        "kws.pw 64-64 25x5": (3.11, 8.91, None),
-        "kws.fc 64-12": (4.17, 6.82, None),
-        "res.conv1 3x3 3-16 32x32": (4.49, 20.26, None),
-        "res.conv 3x3 16-16 32x32": (3.33, 9.25, None),
-        "res.conv 3x3s2 32-64 16x16": (2.76, 7.68, None),
-        "vww.conv1 3x3s2 3-8 96x96": (4.98, 20.69, None),
-        "vww.dw 48x48x8": (5.39, 34.51, None),
-        "vww.pw 8-16 48x48": (5.94, 22.43, None),
-        "vww.pw 128-128 6x6": (2.88, 7.95, None),
-        "ad.fc 640-128": (3.44, 6.08, None),
-        "ad.fc 128-128": (3.67, 6.41, None),
-        "kws.avg 25x5x64": (8.03, 8.87, None),
-        "res.add 32x32x16": (84.01, 90.63, None),
-        "softmax 12": (253.33, 383.33, None),
-    },
-    "m33": {
-        "kws.conv1 10x4s2 1-64": (3.10, 36.39, 1.43),
-        "kws.dw3x3 25x5x64": (8.25, 33.06, 4.89),
-        "kws.pw 64-64 25x5": (2.08, 8.91, 1.05),
-        "kws.fc 64-12": (2.86, 6.84, None),
-        "res.conv1 3x3 3-16 32x32": (3.89, 20.26, 2.07),
-        "res.conv 3x3 16-16 32x32": (2.33, 9.25, 1.14),
-        "res.conv 3x3s2 32-64 16x16": (1.86, 7.68, 0.92),
-        "vww.conv1 3x3s2 3-8 96x96": (4.39, 20.69, 2.77),
-        "vww.dw 48x48x8": (6.45, 34.51, 3.78),
-        "vww.pw 8-16 48x48": (5.66, 22.43, 3.02),
-        "vww.pw 128-128 6x6": (1.83, 7.95, 0.93),
-        "ad.fc 640-128": (1.95, 6.08, None),
-        "ad.fc 128-128": (2.27, 6.41, None),
-        "kws.avg 25x5x64": (6.38, 8.86, None),
-        "res.add 32x32x16": (16.25, 90.64, None),
-        "softmax 12": (50.00, 383.33, None),
-    },
-    "rv32": {
-        "kws.conv1 10x4s2 1-64": (5.26, 28.96, 3.24),
-        "kws.dw3x3 25x5x64": (12.51, 28.04, None),
-        "kws.pw 64-64 25x5": (4.70, 9.94, 2.72),
-        "kws.fc 64-12": (6.11, 8.93, None),
-        "res.conv1 3x3 3-16 32x32": (6.41, 18.51, 4.24),
-        "res.conv 3x3 16-16 32x32": (4.74, 9.70, 2.73),
-        "res.conv 3x3s2 32-64 16x16": (4.24, 8.35, 2.35),
-        "vww.conv1 3x3s2 3-8 96x96": (7.00, 18.92, 5.20),
-        "vww.dw 48x48x8": (6.73, 29.33, None),
-        "vww.pw 8-16 48x48": (8.44, 23.74, 6.05),
-        "vww.pw 128-128 6x6": (4.39, 8.97, 2.42),
-        "ad.fc 640-128": (5.14, 8.09, None),
-        "ad.fc 128-128": (5.64, 8.43, None),
-        "kws.avg 25x5x64": (6.59, 6.59, None),
-        "res.add 32x32x16": (73.73, 108.95, None),
-        "softmax 12": (9.67, 507.75, None),
-    },
-}
-# Whole models, in millions: best library, trial, goal. On the m55: CMSIS-NN 99f736a with MVE, -Ofast, single rounding.
-WHOLE: dict[str, dict[str, tuple[float, float | None, float | None]]] = {
-    "m0plus": {
-        "kws": (37.2, 11.36, 11.0),
-        "res": (136.7, 44.68, 42),
-        "vww": (109.8, 36.34, 33),
-        "ad": (2.10, 1.24, 1.25),
-    },
-    "m3": {
-        "kws": (10.54, None, None),
-        "res": (41.76, None, None),
-        "vww": (32.08, None, None),
-        "ad": (0.95, None, None),
-    },
-    "m33": {"kws": (7.80, 4.07, 3.5), "res": (29.92, 14.0, 13), "vww": (24.54, 12.62, 10), "ad": (0.58, None, 0.40)},
-    "m55": {"kws": (1.74, None, None), "res": (4.72, None, None), "vww": (6.30, None, None), "ad": (0.15, None, None)},
-    "rv32": {"kws": (16.27, 10.26, 8.5), "res": (63.66, 34.76, 33), "vww": (47.48, 28.07, 24), "ad": (1.47, None, 0.9)},
-}
+# What others take on the same layers and data: by core, "layers" a MAC (an element of pool, add and softmax) of the best library that is
+# in use today, of TFLite Micro's reference, and of the trial kernels from before the library had its own; null: not measured. "models" in
+# millions: best library, trial, goal. On the m55: CMSIS-NN 99f736a with MVE, -Ofast, single rounding.
+PEERS = json.loads(Path(__file__).with_name("peers.json").read_text(encoding="utf-8"))
 
 
 def weights(rng: np.random.Generator, shape: tuple[int, ...], kind: str) -> Array:

@@ -24,7 +24,7 @@ def report(core: Core, entry: Mapping[str, Any], old: Mapping[str, Any] | None) 
 
 def layer_table(core: Core, entry: Mapping[str, Any], old: Mapping[str, Any] | None = None) -> str:
     """The layers, one a line; cycles by the published table beside instructions, where the core has one."""
-    peers = layers.PEERS.get(core.name, {})
+    peers = layers.PEERS["layers"].get(core.name, {})
     by_table = _cycles_name(core, entry)
     head = [
         "layer",
@@ -51,7 +51,7 @@ def layer_table(core: Core, entry: Mapping[str, Any], old: Mapping[str, Any] | N
 def model_table(core: Core, entry: Mapping[str, Any], old: Mapping[str, Any] | None = None) -> str:
     """The models."""
     rows = []
-    known = layers.WHOLE.get(core.name, {})
+    known = layers.PEERS["models"].get(core.name, {})
     by_table = _cycles_name(core, entry)
     for name in layers.MODELS:
         peer, trial, goal = known.get(name, (None, None, None))
