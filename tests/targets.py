@@ -56,6 +56,17 @@ def arm_gcc() -> int:
     return int(said.split(".")[0])
 
 
+def compiler_of(prefix: str) -> str:
+    """Return this computer's GCC of a core, as the table of costs names the one it was made with."""
+    said = subprocess.run([f"{prefix}gcc", "-dumpversion"], capture_output=True, text=True, check=True).stdout
+    return f"{prefix}gcc {said.strip()}"
+
+
+def costs_within(prefix: str, made_with: str, bound: float = 0.1) -> float:
+    """Return how far a foretold cost may be off: `bound`, or 20 % where another release makes other code than the table's."""
+    return bound if compiler_of(prefix).split(".")[0] == made_with.split(".")[0] else 0.2
+
+
 def sampled(whole: int, plain: int) -> int:
     """The number of cases of a sweep: all with `scripts/test --all`, else a part."""
     return whole if ALL else plain

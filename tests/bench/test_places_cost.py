@@ -8,14 +8,13 @@ import pytest
 from bare_metal import CORES, Job
 from case import Case
 from one_step import model_of
-from targets import GCC_OF_FIGURES, arm_gcc
+from targets import costs_within
 
 from mica.cost.table import Table
 from mica.file import codec
 from mica.kernels.integers import Output
 
 APART = 0.05
-OTHER_CODE = 0.05  # beside it, where another release of GCC has made other code than the one that the table is of
 INPUTS = 12  # whose mean is foretold: what one costs depends on the order of its elements
 
 # Kernel, [outer, n, inner], places along the axis.
@@ -33,7 +32,7 @@ SHAPES = (
 @pytest.mark.parametrize("name", ["m0plus", "m33", "rv32"])
 def test_foretold(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     core, table, rng = CORES[name], Table.read(), np.random.default_rng(17)
-    apart = APART + OTHER_CODE * (core.tools[0].startswith("arm") and arm_gcc() != GCC_OF_FIGURES)
+    apart = costs_within(core.tools[0], table.content["cores"][name]["compiler"], APART)
     assert not bare_metal.available(core), bare_metal.available(core)
     jobs = []
     for kernel, dims, k in SHAPES:

@@ -36,14 +36,14 @@ FOLDERS = ("scripts/bench", "tests", "tests/bench", "tests/nets", "tests/kernels
 sys.path[:0] = [str(ROOT / name) for name in FOLDERS]
 
 import bare_metal  # noqa: E402
-import isa_cases  # noqa: E402
 import layers  # noqa: E402
 from bare_metal import CORES, Core, Job  # noqa: E402
-from fitting import algorithms, fit_all, misses, samples  # noqa: E402
-from layer_sweeps import BOARD, coded, swept_layers, takes, windowed  # noqa: E402
+from fitting import algorithms, cycles, fit_all, misses, samples  # noqa: E402
+from layer_sweeps import BOARD, coded, dense_plain, depthwise, softmaxes, swept_layers, takes, windowed  # noqa: E402
 from network_sweeps import MODELS, classic, compiled_nets  # noqa: E402
 from reference_models import whole_models  # noqa: E402
 from step_sweeps import axis_windows, decoder, norms, places, small_pools, sounds, wide_steps  # noqa: E402
+from targets import compiler_of  # noqa: E402
 
 from mica.boards import BoardSpec, load_board  # noqa: E402
 from mica.compile import compile_file  # noqa: E402
@@ -52,7 +52,7 @@ from mica.cost.prediction import predict  # noqa: E402
 from mica.cost.table import PATH, Table  # noqa: E402
 from mica.errors import MicaError  # noqa: E402
 from mica.file import codec  # noqa: E402
-from mica.kernels import attention, audio, norm, pcen, tabular, vectors, wide  # noqa: E402
+from mica.kernels import attention, audio, norm, pcen, softmax, tabular, vectors, wide  # noqa: E402
 from mica.kernels.axes import axes_s8  # noqa: E402
 from mica.kernels.base import Kernel  # noqa: E402
 from mica.kernels.movement import pick_s8, scatter_s8  # noqa: E402
@@ -64,6 +64,11 @@ from mica.toolchain.cache import cache_dir  # noqa: E402
 DEFAULT = ("m0plus", "m3", "m4", "m7", "m33", "m55", "rv32")
 MISSES = "misses"  # the same for what the flash cache lacks, on the cores of CACHED
 CACHED = ("m0plus", "m33")
+CYCLES = (
+    "cycles"  # --only's name for cycles of an instruction by kind, on COUNTED: whose board's emulator estimates cycles
+)
+COUNTED = ("m33",)
+THINNED = 3  # of a part's steps every third is enough for the two numbers of a kind's misses
 ALGORITHMS = "algorithms"  # --only's name for the steps that some cores compute by another algorithm than the rest
 
 
@@ -84,6 +89,7 @@ def corpus() -> list[Job]:
         *(job for job in jobs if takes(codec.decode(job.data))),
         *(job for job in windowed() if not job.name.startswith(("conv ", "dw "))),
         *coded(),
+        *dense_plain(),
         *classic(),
         *sounds(),
         *sounds(("pcen",)),
@@ -220,7 +226,7 @@ def _of(*rooms: Iterable[Kernel]) -> Callable[[str], bool]:
 
 
 WINDOWS = {f"conv2d_s8 {kind}" for kind in ("pointwise", "pointwise odd", "window", "window odd")}
-WINDOWS |= {f"depthwise_conv2d_s8 3x3 s{stride}" for stride in (1, 2)}
+DEPTHWISE = {f"depthwise_conv2d_s8 {kind}" for kind in ("3x3 s1", "3x3 s2", "3x3 few", "2x2", "nine", "fours", "any")}
 # By the name that --only takes.
 PARTS = {
     "classic": Part(
@@ -235,10 +241,12 @@ PARTS = {
         _of(attention.KERNELS, (scatter_s8,)),
     ),
     "norms": Part("normalisations of rows", norms, _of(norm.KERNELS)),
-    "softmax": Part("softmax of int8", lambda: list(isa_cases.softmaxes()), lambda kind: kind == "softmax_s8"),
+    "softmax": Part("softmax of int8", softmaxes, _of(softmax.KERNELS[:1])),
     "places": Part("the best of an axis, and elements at places that are computed", places, _of((top_k_s8, pick_s8))),
     "wide": Part("kernels of int16", wide_steps, _of(wide.KERNELS)),
-    "windows": Part("convolutions that fast kernels take", windowed, lambda kind: kind in WINDOWS),
+    "windows": Part("convolutions that fast kernels take", windowed, lambda kind: kind in WINDOWS | DEPTHWISE),
+    "depthwise": Part("depthwise convolutions of them", depthwise, lambda kind: kind in DEPTHWISE),
+    "dense": Part("dense layers without scratch", dense_plain, lambda kind: kind == "fully_connected_s8 plain"),
     "pools": Part("max pools of two by two taps", small_pools, lambda kind: kind == "max_pool2d_s8 2x2"),
     "codes": Part("steps whose weights are codes of four bits", coded, lambda kind: kind.endswith(features.CODED)),
 }
@@ -262,27 +270,32 @@ def measure_core(core: Core, only: str | None, keep: str | None) -> dict[str, An
         raise MicaError(f"{core.name}: {why}")
     revision = _revision()  # now: the tree may move on while this runs
     part = PARTS.get(only or "")
-    found = [] if only in (ALGORITHMS, MISSES) else samples(core, part.jobs() if part else corpus())
+    found = [] if only in (ALGORITHMS, MISSES, CYCLES) else samples(core, part.jobs() if part else corpus())
     if keep:
         Path(keep).write_text(json.dumps([vars(s) for s in found]))
-    if only is None:
-        facts = {
-            "revision": revision,
-            "unit": core.unit,
-            "isa": core.isa,
-            "kinds": fit_all([*found, *algorithms(core)]),
-        }
-        content = _content()
-        table = Table({**content, "cores": content["cores"] | {core.name: facts}})
-        return facts | ({"misses": fit_all(misses(core, corpus(), table))} if core.name in CACHED else {})
-    facts: dict[str, Any] = _content()["cores"][core.name]
-    if only == MISSES:
-        facts["misses"] = fit_all(misses(core, corpus(), Table.read()))
-    elif part:
-        kept = {kind: f for kind, f in facts["kinds"].items() if not part.has(kind)}
-        facts["kinds"] = kept | fit_all([s for s in found if part.has(s.kind)])
-    else:
+    content = _content()
+    facts: dict[str, Any] = dict(content["cores"].get(core.name, {"kinds": {}, MISSES: {}}))
+    facts |= {"unit": core.unit, "isa": core.isa, "compiler": compiler_of(core.tools[0])}
+    has = part.has if part else lambda kind: True
+
+    def renewed(name: str, fitted: dict[str, Any]) -> None:
+        """Put kinds that were fitted into the place of those of the part."""
+        facts[name] = {kind: f for kind, f in facts.get(name, {}).items() if not has(kind)} | fitted
+
+    if found:
+        renewed("kinds", fit_all([s for s in found if has(s.kind)]))
+    if only in (None, ALGORITHMS):
         facts["kinds"] |= fit_all(algorithms(core))
+    if only is None:
+        facts["revision"] = revision
+    jobs = part.jobs() if part else corpus() if only in (None, MISSES, CYCLES) else []
+    table = Table({**content, "cores": content["cores"] | {core.name: facts}})
+    if core.name in CACHED and jobs and only != CYCLES:
+        some = jobs[::THINNED] if part else jobs
+        renewed(MISSES, fit_all([s for s in misses(core, some, table) if has(s.kind)]))
+    if core.name in COUNTED and jobs and only != MISSES:
+        for kind, each in cycles(core, jobs, table).items():
+            facts["kinds"][kind][CYCLES] = each
     return facts
 
 
@@ -290,6 +303,7 @@ def main() -> int:
     """Measure, fit, write; or judge."""
     about = {name: part.about for name, part in PARTS.items()} | {
         ALGORITHMS: "what some cores compute by another algorithm",
+        CYCLES: "cycles of an instruction on an M33, by kind",
         MISSES: "what a flash cache lacks, of a Pico and a Pico 2",
     }
     parser = argparse.ArgumentParser(
@@ -333,7 +347,7 @@ def _write(part: str, name: str, facts: dict[str, Any]) -> None:
 
 def as_text(content: Any, level: int = 0) -> str:
     """The table as JSON: a line for a board, and for a kind of a core."""
-    if not isinstance(content, dict) or (level > 1 and _depth(content) < 3):
+    if not isinstance(content, dict) or (level > 1 and _depth(content) < 3) or level > 3:
         return json.dumps(content, sort_keys=True)
     indent = "\n" + " " * level
     rows = (f"{indent} {json.dumps(name)}: {as_text(value, level + 1)}" for name, value in sorted(content.items()))

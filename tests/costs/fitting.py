@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 import sys
 import zlib
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -26,6 +27,9 @@ PLAIN = (
     "-DMICA_WITHOUT_LINES",
 )  # a program that has nothing but the algorithms that all cores have
 PART = 60  # models in one start of an emulator
+EACH = 24  # steps of a kind whose cycles are counted
+MOST_COUNTED = 1_000_000  # multiplications of a model that is counted
+SCRATCH = 16384
 FLOOR = 200.0  # counts that are taken for no error at all in a small step
 
 
@@ -61,6 +65,30 @@ def algorithms(core: Core) -> list[Sample]:
             kind = f"conv2d_s8 {way}" if f"conv2d_s8 {way}" in kinds else list(kinds)[-1]
             found.append(Sample(job.name, kind, kinds[kind], chosen.counts[0]))
     return found
+
+
+def cycles(core: Core, jobs: Sequence[Job], table: Table) -> dict[str, Any]:
+    """What cycles by the core's published table follow from by kind: a call, and an instruction. Fitted to some steps of each kind."""
+    chosen, seen = [], Counter[str]()
+    for i in np.random.default_rng(29).permutation(len(jobs)):
+        model = codec.decode(jobs[i].data)
+        steps = [table.step(core.name, model, s, SCRATCH) for s in model.steps]
+        if sum(s.macs for s in model.steps) <= MOST_COUNTED and any(s and seen[s.kind] < EACH for s in steps):
+            chosen.append(jobs[i])
+            seen.update(s.kind for s in steps if s)
+    found = []
+    program = bare_metal.build(core)
+    for at in range(0, len(chosen), PART):
+        part = chosen[at : at + PART]
+        done = bare_metal.run(core, program, part, cycles=cycle_tables.TABLES[core.name])
+        for job, result in zip(part, done, strict=True):
+            model = codec.decode(job.data)
+            for step, executed, counted in zip(model.steps, result.executed, result.cycles, strict=True):
+                known = table.step(core.name, model, step, result.scratch_bytes)
+                if known is not None:
+                    found.append(Sample(job.name, known.kind, {"call": 1.0, "cost": executed}, counted))
+        print(f"costs: {core.name}: cycles of {min(at + PART, len(chosen))} of {len(chosen)} models", file=sys.stderr)
+    return fit_all(found)
 
 
 def misses(core: Core, jobs: Sequence[Job], table: Table) -> list[Sample]:

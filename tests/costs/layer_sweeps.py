@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from collections.abc import Iterator
 from typing import Any
 
@@ -108,13 +109,58 @@ def window_layers() -> Iterator[layers.Layer]:
         yield layers.Layer(f"band {i}", "dw", (h, w, c), c, {}, (3, 3), pick(1, 1, 2))
 
 
+def small_layers() -> Iterator[layers.Layer]:
+    """Maps of few pixels, a row or a column alone, and depthwise windows that no kernel has a loop for."""
+    shapes = [(h, w) for h in (1, 2, 3, 4, 5) for w in (1, 2, 3, 4, 6)]
+    kinds = ((8, 8, 1, 1), (16, 4, 1, 1), (4, 8, 3, 1), (8, 16, 3, 2), (32, 16, 1, 1), (3, 8, 3, 1))
+    for i, ((h, w), (cin, cout, k, s)) in enumerate(itertools.product(shapes, kinds)):
+        if i % 2 == 0 or (h, w) == (2, 2):
+            yield layers.Layer(f"small {i}", "conv", (h, w, cin), cout, {}, (k, k), s)
+    planes = ((1, 25), (25, 1), (17, 1), (8, 8), (5, 6), (3, 3), (2, 2), (2, 5), (10, 10))
+    windows = ((5, 1, 1), (1, 5, 1), (3, 1, 2), (9, 1, 1), (5, 5, 1), (7, 7, 2), (3, 3, 1), (2, 2, 1), (21, 1, 1))
+    for i, ((h, w), (kh, kw, s), c) in enumerate(itertools.product(planes, windows, (4, 6, 8, 24, 64, 1, 3))):
+        if kh <= 2 * h + 1 and kw <= 2 * w + 1 and (i % 3 == 0 or (kh, h, w) in ((3, 2, 2), (3, 3, 3))):
+            yield layers.Layer(f"few {i}", "dw", (h, w, c), c, {}, (kh, kw), s)
+    for i, (h, w, c, each, k, s) in enumerate(  # several channels for one, and windows of 3x3 that are far apart
+        (h, w, c, each, k, s)
+        for h, w in ((1, 12), (4, 4), (6, 9), (12, 5))
+        for c, each in ((1, 4), (1, 8), (3, 2), (8, 2), (16, 1), (6, 1), (40, 1))
+        for k, s in (((3, 3), 1), ((5, 1), 1), ((3, 3), 3), ((5, 5), 2))
+        if each > 1 or s == 3
+    ):
+        yield layers.Layer(f"times {i}", "dw", (h, w, c), c * each, {}, k, s)
+
+
+def dense_plain() -> list[Job]:
+    """Dense layers whose rows scratch has no room for, unpacked."""
+    rng = np.random.default_rng(23)
+    jobs = []
+    for i in range(20):
+        k, n = int(rng.choice((5, 16, 33, 64, 100, 256, 640, 1500))), int(rng.choice((1, 3, 4, 8, 10, 32)))
+        jobs.append(layers.job(layers.Layer(f"dense {i}", "fc", (k,), n, {}), "", BOARD, 0))
+    return jobs
+
+
+def softmaxes() -> list[Job]:
+    """Softmax of elements anywhere in their range, as a count of quotients expects them."""
+    jobs = (job for job in isa_cases.softmaxes() if not job.name.endswith(("extreme", "fine")))
+    apart = (job for job in jobs if len({t.offset for t in codec.decode(job.data).tensors}) == 2)  # that can run again
+    return [dataclasses.replace(job, times=layers.TIMES) for job in apart]
+
+
 def windowed() -> list[Job]:
     """Convolutions of eight bits that fast kernels take, depthwise ones with the scratch of a whole model as well."""
     jobs = []
     for i, x in enumerate((*swept_layers(), *window_layers())):
         if x.kind in ("conv", "dw"):
             jobs.append(layers.job(x, "", BOARD, (None, None, 4096, 16384)[i % 4] if x.kind == "dw" else None))
+    jobs += [dataclasses.replace(layers.job(x, "", BOARD), times=8) for x in small_layers()]
     return [job for job in jobs if takes(codec.decode(job.data))]
+
+
+def depthwise() -> list[Job]:
+    """The depthwise ones of them."""
+    return [job for job in windowed() if codec.decode(job.data).steps[0].kernel == "depthwise_conv2d_s8"]
 
 
 def winograds() -> Iterator[Job]:

@@ -28,7 +28,7 @@ from mica.kernels.base import (
 from mica.kernels.conv_algorithms import conv2d_algorithms
 from mica.kernels.integers import Output, dot, finish
 from mica.kernels.rules import act, image, per_channel, require
-from mica.kernels.windows import WINDOW, canvas, taps_of, window_rules, windows_of
+from mica.kernels.windows import WINDOW, Windows, canvas, taps_of, window_rules, windows_of
 
 
 def _conv2d_rules(x: Tensors, y: Tensor, p: Params) -> Shapes:
@@ -84,11 +84,13 @@ def _conv2d_counts(step: Step, xs: Tensors, y: Tensor, scratch: int) -> Cost:
         "window": float(windows),
         "line": float(y.dims[1]),
         "tile": float(tiles),
-        "passes": float(tiles),  # over all weights: for waits (cost/waits.py)
         "row": float(tiles * cout),  # rows of weights that are unpacked
         "weight": float(tiles * cout * words),
         "single": float(single * cout),
         "single_mac": 4.0 * single * words * cout,
+        **_quad_counts(w, words, cout, p["kernel_h"], scratch - patch),
+        "pair_run": float(y.dims[1] * (y.dims[2] > 1)),
+        "across": float(y.dims[1] // 2 * (y.dims[2] % 2)),  # pairs of pixels of two rows
         # Of kernels that take sixteen elements of two pixels and four channels at once, and of those that take the rest.
         "block": float(-(-windows // 2) * -(-cout // 4) * -(-k // 16)),
         "few_mac": float(windows * k * cout) if cout < 4 else 0.0,
@@ -109,6 +111,36 @@ def _conv2d_counts(step: Step, xs: Tensors, y: Tensor, scratch: int) -> Cost:
     counts["copied_row"] = float(copied * p["kernel_h"])
     counts["copied_word"] = float(copied * words)
     return "window" if in_words else "window odd", counts
+
+
+def _quad_counts(w: Windows, words: int, cout: int, kernel_h: int, room: int) -> Counts:
+    """Count for kernels that take four pixels at once, their patches whole or in parts: isa/armv6m/conv2d.c."""
+    alone = w.count if w.count < 4 else w.count % 4 % 3
+    groups, least, whole = -(-(w.count - alone) // 4), -(-words // 64), 32 * words
+    ways = [(whole, least, 30 * cout * least * (least > 1))]
+    if words > 16 and whole * min(8, groups) > room:
+        narrow = [(n, -(-words // n) + 1 & ~1) for n in range(max(2, least), 9)]
+        ways += [(32 * part + 16 * cout, n, n * (30 * cout + 800)) for n, part in narrow if part < words]
+    cuts = [(-(-groups // (room // size)), n, more) for size, n, more in ways if size <= room]
+    cuts.sort(key=lambda c: c[0] * cout * (18 * words + 150 * c[1]) + groups * c[2])
+    tiles, parts, _ = cuts[0] if cuts else (0, 0, 0)
+    alone, groups = (alone, groups) if tiles else (w.count, 0)
+    return {
+        "passes": float(tiles),  # over all weights: for waits (cost/waits.py)
+        "quad": float(groups * cout),
+        "quad_word": float(groups * words * cout),
+        "quad_patch": float(groups * words),
+        "quad_row": float(tiles * cout * parts),
+        "quad_weight": float(tiles * cout * words),
+        "part": float(groups * parts * (parts > 1)),
+        "sum": float(groups * parts * cout * (parts > 1)),
+        "run": float(w.runs * (groups > 0)),
+        "run_row": float(w.runs * kernel_h * (groups > 0)),
+        "pixel": float(alone),
+        "pixel_out": float(alone * cout),
+        "pixel_word": float(alone * words),
+        "pixel_mac": float(alone * words * cout),
+    }
 
 
 def _pair_counts(windows: int, words: int, fours: int, scratch: int) -> Counts:
@@ -177,28 +209,63 @@ def _depthwise_counts(step: Step, xs: Tensors, y: Tensor, scratch: int) -> Cost:
     p, x = step.params, xs[0]
     (_, oh, ow, c), stride = y.dims, p["stride_h"]
     w = windows_of(step, x, y)
-    windows, whole = w.count, w.whole
-    columns = (ow - 1) * stride + 3
+    windows, columns = w.count, (ow - 1) * stride + 3
     square = p["kernel_h"] == p["kernel_w"] == 3 and p["dilation_h"] == p["dilation_w"] == 1
     same = x.dims[3] == c and p["stride_w"] == stride and stride <= 2
     if is_fast(step) and square and same and 12 * columns + 24 * ((oh + 1) // 2) <= scratch:
         strips = (oh + 1) // 2
-        return f"3x3 s{stride}", {
+        if stride == 1 and oh == ow == x.dims[1] == x.dims[2] == 2:
+            less = float(c < 4)
+            return "2x2", {"channel": float(c), "four": (1 - less) * -(-c // 4), "less": less, "few": less * c}
+        return f"3x3 s{stride}" if c >= 4 else "3x3 few", {
             "channel": float(c),
+            "window": 0.0 if c >= 4 else float(windows),
             "strip": float(c * strips),
             "column": float(c * strips * columns),
             "out": float(windows * c),
             "spare": float(c * (2 * strips * ow - windows)),  # of a last strip of one row
             "strips": float(strips),
+            **_half_counts(oh, stride, columns, float(c), ow, scratch),
         } | _band_counts(-(-c // 4), ow, columns, strips if stride == 1 else oh, scratch)
-    return "any", {
-        "channel": float(c),
-        "window": float(windows),
-        "out": float(windows * c),
-        "row": float(w.rows * c),
-        "mac": float(w.taps * c),
-        "edge": float((windows - whole) * c),
-        "edge_mac": float((windows - whole) * c * p["kernel_h"] * p["kernel_w"]),
+    if not is_fast(step) or x.dims[3] != c:
+        return "any", _unit_counts(w, c, 0, p["kernel_h"], p["kernel_w"], -1)
+    kind, unit = ("nine", 1) if p["kernel_h"] == p["kernel_w"] == 3 else ("fours", 4)
+    return kind, _unit_counts(w, c, unit, p["kernel_h"], p["kernel_w"], scratch)
+
+
+def _unit_counts(w: Windows, c: int, unit: int, kernel_h: int, kernel_w: int, scratch: int) -> Counts:
+    """Count for kernels that take `unit` channels at once where all taps are there, or in a copy, and the rest one by one (c32)."""
+    taps, edges, units = kernel_h * kernel_w, w.count - w.whole, c // unit if unit else 0
+    copied = edges if taps * c <= scratch else 0
+    whole, rest = w.whole + copied, c - unit * units
+    cut = 0 if copied else c  # channels of a window at the edge that are done one by one
+    return {
+        "window": float(w.count),
+        "unit": float(whole * units),
+        "unit_row": float((w.whole * (1 if kernel_w == 1 else kernel_h) + copied) * units),
+        "unit_mac": float(whole * units * taps),
+        "copy": float(copied * taps),
+        "copied": float(copied * taps * c),
+        "alone": float(whole * rest + edges * cut),
+        "alone_row": float(whole * rest * kernel_h + (w.rows - w.whole * kernel_h) * cut),
+        "alone_mac": float((whole * rest + edges * cut) * taps),
+        "alone_inside": float(whole * rest * taps + (w.taps - w.whole * taps) * cut),
+    }
+
+
+def _half_counts(oh: int, stride: int, columns: int, channels: float, ow: int, scratch: int) -> Counts:
+    """Count for kernels that take two rows of one channel at once, half a band apart: isa/armv6m/depthwise_conv2d.c."""
+    for bands in range(1, oh + 1):  # as few as there is room for
+        half = (-(-oh // bands) + 1) // 2
+        words = (half - 1) * stride + 3
+        if half == 1 or 4 * columns * words + 8 * bands * words <= scratch:
+            break
+    return {
+        "plane": channels * bands,
+        "plane_word": channels * bands * words,
+        "plane_column": channels * bands * columns * words,
+        "plane_row": channels * bands * half,
+        "plane_out": channels * bands * half * ow,
     }
 
 
@@ -238,6 +305,8 @@ def _depthwise_algorithms(step: Step, xs: Tensors, y: Tensor, scratch: int) -> S
         "pair_mac": float(pairs * taps * c),
         "edge": float(edges * c),
         "edge_mac": float(edges * taps * c),
+        "edge_window": float(edges),
+        "edge_copy": float(edges * taps),
     }
     return (("line", counts),)
 

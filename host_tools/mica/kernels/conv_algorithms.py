@@ -8,6 +8,7 @@ from mica.kernels.windows import windows_of
 
 PAIRED_WORDS = 96  # of a channel's weights that are done in one part: MICA_PAIRED_WORDS of kernels/isa/armv6m/kernels.h
 
+LEAST = 6000  # eights of cycles that a step takes without pairs: of less not even the choice would pay
 LEAST_PART = 8  # channels of a part whose words are in scratch alone
 
 
@@ -89,7 +90,11 @@ def _paired(step: Step, xs: Tensors, y: Tensor, scratch: int) -> Cost | None:
     along = [p["kernel_w"], p["stride_w"], p["dilation_h"], p["dilation_w"]]
     if along != [3, 1, 1, 1] or not 2 <= p["kernel_h"] <= PAIRED_WORDS or ow < 2:
         return None
-    words = p["kernel_h"] * cin
+    words, four, rows = p["kernel_h"] * cin, -(-p["kernel_h"] * 3 * cin // 4), y.dims[1]
+    groups, single = (rows * ow + 1) // 4, rows * ow % 4 % 3
+    direct = cout * (9 * four / 4 + 19) + groups * (cout * (5 * four + 17) + 9 * four) + rows * p["kernel_h"] * 170 + 50
+    if direct + single * (cout * (9 * four / 4 + 10) + 9 * four) < LEAST or rows * ow < 4:
+        return None
     looked_up = step.unpacking > 0 and cin % 4 == 0 and p["kernel_h"] <= PAIRED_WORDS // 4
     decoded = step.unpacking > 0 and not looked_up
     if decoded:  # a row of weights as bytes

@@ -57,6 +57,7 @@ def _fully_connected_counts(step: Step, xs: Tensors, y: Tensor, scratch: int) ->
         "mac": 4.0 * words * elements(y),
         "block": float(elements(y) * -(-k // 16)),  # of kernels that take sixteen elements at once
         "few_mac": float(elements(y) * k) if y.dims[-1] < 4 else 0.0,
+        "rest_mac": float(rows * (y.dims[-1] % 4) * k),  # of kernels that take four channels at once
     }
 
 

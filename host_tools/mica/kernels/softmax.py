@@ -5,7 +5,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from mica.kernels.base import ACT, Array, Blobs, Kernel, Params, Shapes, Tensor, Tensors, rows_counts
+from mica.kernels.base import ACT, Array, Blobs, Cost, Kernel, Params, Shapes, Step, Tensor, Tensors
+from mica.kernels.counts import rows_counts
 from mica.kernels.integers import Output, clamp, int32, log2
 from mica.kernels.rules import INT32_LIMIT, act, require, same
 
@@ -23,6 +24,15 @@ def _table_constants(x: Tensors, y: Tensor, p: Params, blobs: Blobs) -> None:
     require(axis * int(table.max()) <= 2**31, f"softmax over {axis} elements can overflow; use a smaller table")
 
 
+def _softmax_counts(step: Step, xs: Tensors, y: Tensor, scratch: int) -> Cost:
+    """Count quotients that are not 0, of elements anywhere in the range: they are divided. Wide tables have all of them."""
+    _, counts = rows_counts(step, xs, y, scratch)
+    table, n = step.blobs["table"].astype(float), xs[0].dims[-1] if xs[0].dims else 1
+    total = table[0] + (n - 1) * table[:256].mean()
+    share = float((512 * table[:256] >= total).mean())
+    return "wide" if len(table) > 256 else "", counts | {"quotient": counts["row"] * (1 + (n - 1) * share)}
+
+
 @Kernel(
     id=7,
     blobs=(("table", "u32"),),
@@ -30,7 +40,7 @@ def _table_constants(x: Tensors, y: Tensor, p: Params, blobs: Blobs) -> None:
     in_place=True,
     rules=_softmax_rules,
     constants=_table_constants,
-    counts=rows_counts,
+    counts=_softmax_counts,
 )
 def softmax_s8(xs: Sequence[Array], blobs: Blobs, p: Params, q: Output) -> Array:
     """Softmax over the last axis. e = table[d] = round(2**q * exp(-d * sx)), d = max - x in 0..255; y = min(127, (n +

@@ -56,13 +56,13 @@ def taps_of(canvas: Array, p: Params, q: Output) -> list[list[Array]]:
 
 @dataclass(frozen=True)
 class Windows:
-    """Counts of windows that move over a picture: taps inside, rows of taps inside, windows, windows that lie inside
-    whole."""
+    """Counts of windows that move over a picture: taps inside, rows of taps inside, windows, and those inside whole."""
 
     taps: int
     rows: int
     count: int
     whole: int
+    runs: int  # of neighbours in a row that have the same taps inside
 
 
 def _inside(out: int, size: int, kernel: int, stride: int, dilation: int, pad: int) -> tuple[int, int]:
@@ -80,4 +80,5 @@ def windows_of(step: Step, x: Tensor, y: Tensor) -> Windows:
     p, (_, h, w, _), (_, oh, ow, _) = step.params, x.dims, y.dims
     rows, whole_rows = _inside(oh, h, p["kernel_h"], p["stride_h"], p["dilation_h"], p["pad_top"])
     columns, whole_columns = _inside(ow, w, p["kernel_w"], p["stride_w"], p["dilation_w"], p["pad_left"])
-    return Windows(rows * columns, rows * ow, oh * ow, whole_rows * whole_columns)
+    runs = oh * (ow - max(0, whole_columns - 1))
+    return Windows(rows * columns, rows * ow, oh * ow, whole_rows * whole_columns, runs)
