@@ -1,19 +1,26 @@
-"""`mica fit` within 10 % of a count where it once was not: kinds of layers that the table's sweeps had few of."""
+"""`mica fit` within 10 % of a count where it once was not: kinds of layers that the table's sweeps had few of, and forests in cycles."""
 
 from __future__ import annotations
 
 import dataclasses
+from pathlib import Path
 
 import bare_metal
+import cycle_tables
 import layers
+import numpy as np
 import pytest
-from bare_metal import CORES
+from bare_metal import CORES, Job
 from layers import Layer
 from targets import costs_within
 
+from mica.boards import load_board
+from mica.compile import compile_file
+from mica.cost.prediction import predict
 from mica.cost.table import Table
 from mica.file import codec
 
+FOREST = Path(__file__).resolve().parent.parent / "models" / "classic"
 TIMES = 8  # that a layer runs: a counter of instructions ticks once in 40
 
 # By kind; none is in the sweeps that the table is fitted to.
@@ -66,3 +73,22 @@ def test_layers(name: str, capsys: pytest.CaptureFixture[str]) -> None:
         with capsys.disabled():
             print("\n" + line, end="")
     assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.parametrize("name", ["forest", "forest_regressor", "boosting", "xgboost_regressor"])
+def test_forests_in_cycles(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """An instruction of a forest takes fewer cycles than one of a network."""
+    core, board = CORES["m33"], load_board("RPI_PICO2")
+    assert not bare_metal.available(core), bare_metal.available(core)
+    with np.load(FOREST / f"{name}.npz") as data:
+        packed = compile_file(FOREST / f"{name}.onnx", {"x": data["x"]}, scratch_limit=board.scratch)
+        jobs = [Job(f"{name} {i}", packed.data, [x[None]], times=8) for i, x in enumerate(data["test/x"][:8])]
+    program = bare_metal.build(core)
+    results = bare_metal.run(core, program, jobs, cycles=cycle_tables.TABLES[core.name])
+    counted = np.mean([sum(result.cycles) for result in results])
+    layers_told = predict(packed.model, packed.data, board, Table.read()).layers
+    facts = Table.read().board(board)
+    told = sum(x["cost"] - x["flash"] - facts["call"] * facts["cycles"] for x in layers_told)
+    with capsys.disabled():
+        print(f"\n{name}: {told:,.0f} cycles foretold, {counted:,.0f} counted: {told / counted:.3f}", end="")
+    assert abs(told / counted - 1) <= costs_within(core.tools[0], Table.read().content["cores"]["m33"]["compiler"])

@@ -27,7 +27,7 @@ PLAIN = (
     "-DMICA_WITHOUT_LINES",
 )  # a program that has nothing but the algorithms that all cores have
 PART = 60  # models in one start of an emulator
-EACH = 24  # steps of a kind whose cycles are counted
+EACH = 40  # steps of a kind whose cycles are counted
 MOST_COUNTED = 1_000_000  # multiplications of a model that is counted
 SCRATCH = 16384
 FLOOR = 200.0  # counts that are taken for no error at all in a small step
@@ -68,7 +68,7 @@ def algorithms(core: Core) -> list[Sample]:
 
 
 def cycles(core: Core, jobs: Sequence[Job], table: Table) -> dict[str, Any]:
-    """What cycles by the core's published table follow from by kind: a call, and an instruction. Fitted to some steps of each kind."""
+    """What cycles by the core's published table follow from by kind: instructions, and its counts. Fitted to some steps of each."""
     chosen, seen = [], Counter[str]()
     for i in np.random.default_rng(29).permutation(len(jobs)):
         model = codec.decode(jobs[i].data)
@@ -86,7 +86,8 @@ def cycles(core: Core, jobs: Sequence[Job], table: Table) -> dict[str, Any]:
             for step, executed, counted in zip(model.steps, result.executed, result.cycles, strict=True):
                 known = table.step(core.name, model, step, result.scratch_bytes)
                 if known is not None:
-                    found.append(Sample(job.name, known.kind, {"call": 1.0, "cost": executed}, counted))
+                    counts = dict(features.of_step(model, step, result.scratch_bytes))[known.kind]
+                    found.append(Sample(job.name, known.kind, {**counts, "cost": executed}, counted))
         print(f"costs: {core.name}: cycles of {min(at + PART, len(chosen))} of {len(chosen)} models", file=sys.stderr)
     return fit_all(found)
 

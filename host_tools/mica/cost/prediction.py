@@ -206,9 +206,11 @@ def _time(
         _add_calls(costs, model, core, table, scratch)
     facts = table.board(board)
     each = facts["cycles"] or 1.0
+    if facts["cycles"]:
+        costs = [cost and replace(cost, cost=cost.cycles or cost.cost * each) for cost in costs]
     cache = waits.Cache(model, in_ram)
     flash = [
-        _waits(table, board, model, s, scratch, i in in_ram, cache, (cost.cost if cost else 0.0) * each)
+        _waits(table, board, model, s, scratch, i in in_ram, cache, cost.cost if cost else 0.0)
         + facts["layer_misses"] * board.flash_miss
         for i, (s, cost) in enumerate(zip(model.steps, costs, strict=True))
     ]
@@ -219,11 +221,13 @@ def _time(
                 "name": step.name,
                 "kernel": step.kernel,
                 "macs": step.macs,
-                "cost": round((cost.cost + facts["call"]) * each + flash[i]) if cost else None,
+                "cost": round(cost.cost + facts["call"] * each + flash[i]) if cost else None,
                 "flash": round(flash[i]),
                 "error": cost.error if cost else None,
             }
         )
+    if any(s.kernel == "attend_s8" for s in model.steps):
+        p.notes.append("time: attention over all rows of its cache; over fewer tokens it takes less")
     if core is None:
         p.notes.append(f"time: no costs were measured for {board.core} with the kernels {board.isa!r}")
         return
@@ -236,14 +240,14 @@ def _time(
     overhead = (facts["run"] + facts["layer"] * n) * each + outside
     steps = sum(c.cost for c in known)
     waited = sum(flash) + outside
-    total = (steps + facts["call"] * n) * each + overhead + sum(flash)
+    total = steps + facts["call"] * n * each + overhead + sum(flash)
     if facts["cycles"]:
-        p.notes.append(f"time: an instruction is taken for {each:.2f} cycles, the average of networks in the emulator")
+        p.notes.append("time: cycles are the emulator's estimate, the average of a kind of layer for its instructions")
     p.time = {
         "unit": "cycles" if facts["cycles"] else table.unit(core),
         "total": round(total),
         "overhead": round(overhead),
-        "error": round(sum(c.cost * c.error for c in known) * each / total, 3) if total else 0.0,
+        "error": round(sum(c.cost * c.error for c in known) / total, 3) if total else 0.0,
         "complete": not strange,
         "clock": board.clock or None,
         "milliseconds": 1000 * total / board.clock if board.clock else None,
@@ -309,4 +313,4 @@ def _add_calls(costs: list[StepCost | None], model: ModelFile, core: str, table:
                         if (i, c.rows) not in known:
                             known[i, c.rows] = call(i, c.rows)
                         total += known[i, c.rows]
-                costs[i] = replace(whole, cost=total)
+                costs[i] = replace(whole, cost=total, cycles=whole.cycles * total / whole.cost)

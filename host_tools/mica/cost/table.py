@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +36,7 @@ class StepCost:
     kind: str
     cost: float
     error: float
+    cycles: float = 0.0  # where the cost is instructions; 0: not known
 
 
 class Table:
@@ -157,7 +158,10 @@ class Table:
         found = [(kind, counts, self._entry(core, kind)) for kind, counts in algorithms]
         if found[0][2] is None:
             return []
-        return [StepCost(kind, _sum(counts, entry), entry["error"]) for kind, counts, entry in found if entry]
+        costs = [(StepCost(kind, _sum(counts, e), e["error"]), counts, e) for kind, counts, e in found if e]
+        return [
+            replace(c, cycles=_sum({**n, "cost": c.cost}, e["cycles"])) if "cycles" in e else c for c, n, e in costs
+        ]
 
 
 def _sum(counts: features.Counts, entry: Mapping[str, Any]) -> float:

@@ -7,7 +7,6 @@ from mica.kernels.base import Cost, Step, Tensor, Tensors, is_fast
 from mica.kernels.windows import windows_of
 
 PAIRED_WORDS = 96  # of a channel's weights that are done in one part: MICA_PAIRED_WORDS of kernels/isa/armv6m/kernels.h
-
 LEAST = 6000  # eights of cycles that a step takes without pairs: of less not even the choice would pay
 LEAST_PART = 8  # channels of a part whose words are in scratch alone
 
