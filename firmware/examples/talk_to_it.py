@@ -13,7 +13,7 @@ m = mica.Model("command.mica")
 
 
 def obey(sentence):
-    call = mica.complete(m, sentence.lower() + "\n", 20)
+    call = mica.complete(m, sentence + "\n", 20)
     words = call.split(" ")
     if words[0] == "light" and words[-1] in ("on", "off"):
         for room, pin in lamps.items():

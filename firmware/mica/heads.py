@@ -119,10 +119,9 @@ class Head:
             count = int.from_bytes(words, "little")
             whole = 0 < count < 65536 and size == len(label.encode()) and _is_label(label) and label not in labels
             if whole:
-                block = bytearray(self._bytes(numbers, keep))
+                block = bytearray(self._bytes(numbers, count))
                 block[:4] = words
-                used = self._bytes(numbers, count)
-                whole = f.readinto(memoryview(block)[4:used]) == used - 4
+                whole = f.readinto(memoryview(block)[4:]) == len(block) - 4
                 labels, blocks = labels + (label,), blocks + (block,)
         if not whole or f.read(1):
             raise Refused("damaged; copy it again, or teach again")
@@ -157,7 +156,8 @@ class Head:
     def teach(self, inputs: Inputs | None, label: str) -> None:
         """Add an example to a label. Of a Learner: inputs as predict() of the model takes them, or None: its last run.
 
-        From the second example of a label on it allocates nothing. Ctrl-C leaves the head with or without the example.
+        A label of a prototype takes its memory at its first example, other labels take more up to `keep` examples; then teaching
+        allocates nothing. Ctrl-C and a full memory leave the head with or without the example.
         """
         labels, blocks = self._learnt
         new = label not in labels
@@ -170,8 +170,12 @@ class Head:
             raise Refused(f"teach: label {label!r} has 65535 examples, and takes no more")
         self._embed(inputs)
         self._numbers[4] = -1
+        block = bytearray(16) if new else blocks[c]
+        more = self._bytes(self._numbers, (block[0] | block[1] << 8) + 1) - len(block)
+        if more > 0:
+            block.extend(bytes(more))
         if new:
-            blocks = blocks + (bytearray(self._bytes(self._numbers, self._numbers[2])),)
+            blocks = blocks + (block,)
         self._op(_TEACH, blocks, c)
         if new:
             self._learnt = labels + (label,), blocks
@@ -216,7 +220,7 @@ class Head:
 
     def _head(self):
         kind, width, keep, setting = self._numbers[:4]
-        n = HEAD + sum([len(part) for part in self._parts()])
+        n = HEAD + sum(len(part) for part in self._parts())
         labels = len(self._learnt[0])
         head = pack(_LAYOUT, b"mlrn", 0, n, 0, _VERSION, kind, labels, 0, self._digest(), width, keep, setting)
         return bytearray(head)

@@ -24,7 +24,6 @@ _Base: Any = _heads.Head
 Learnt = tuple[tuple[str, ...], tuple[bytearray, ...]]
 KINDS: tuple[str, ...] = _heads.KINDS
 MOST_LABELS: int = _heads.MOST_LABELS
-MOST_ROOM = 1 << 25  # bytes of examples that a head from outside may have room for
 
 
 def digest(mica_file: bytes) -> bytes:
@@ -49,11 +48,6 @@ class Head(_Base):
     def from_state(cls, data: bytes, *, model: bytes | None = None) -> Head:
         """The head that state() wrote here or on a board. With `model`, one that was taught with another model raises MicaError."""
         kind, width, own = _heads.header(data)
-        room = data[18] * width * struct.unpack_from("<H", data, 30)[0]  # labels, and examples kept of each
-        if kind != "prototype" and room > MOST_ROOM:
-            raise MicaError(
-                f"a head with room for {room:,} bytes of examples", todo=f"at most {MOST_ROOM:,} are expected"
-            )
         head = cls(kind, width, model=model or own)
         head.restore(data)
         if kind == "prototype" and not all(_is_sum(block) for block in head._learnt[1]):

@@ -43,7 +43,7 @@ int main(void) {
     memcpy(&head, block->numbers, MICA_LEARN_NUMBERS_BYTES);
     head.classes = block->classes;
     head.work = work;
-    const size_t bytes = mica_learn_block_bytes(&head);
+    const size_t bytes = mica_learn_block_bytes(&head, (uint32_t)head.keep);
     for (uint32_t k = 0; k < block->classes; ++k) {
         head.blocks[k] = (mica_learn_class_t *)((uint8_t *)memory + k * bytes);
     }

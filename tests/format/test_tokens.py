@@ -189,6 +189,28 @@ def test_capitals_and_accents() -> None:
             assert pieces[native.encode(chr(c).encode())[0]].decode() == letter, hex(c)
 
 
+@needs_engine
+def test_plain_text_in_c_and_python() -> None:
+    """A file with LOWER makes text plain first: all but letters and blanks that are pieces goes, by each method, with and without SPACE."""
+    r = random.Random(2)
+    for method, flags in [(m, f | words.LOWER) for m, f in CASES] + [
+        ("LONGEST", words.LOWER | schema.TOKEN_FLAGS["SPACE"])
+    ]:
+        t = vocabulary(method, 1, letters="aeB\u00e9'\n ", flags=flags)
+        native = engine.NativeModel(codec.encode(language_model(t)))
+        space = " " if t.has("SPACE") else ""
+        for _ in range(60):
+            text = "".join(r.choice(LETTERS + "AEB\u00c9\u00cb\u00c1\u2019  \n") for _ in range(r.randint(0, 20)))
+            found = tokens.encode(t, text)
+            assert native.encode((space + text if text else "").encode()) == found, text
+            spelled = b"".join(t.pieces[i] for i in found).decode()
+            assert spelled == (space if text else "") + words.plain(text, {t.pieces[i]: i for i in t.listed})
+        assert words.plain(" \u00c9A,b\u2019  B!\n e\u0301", {t.pieces[i]: i for i in t.listed}) == "\u00e9a ' B\ne"
+    before = replace(t, flags=0)  # a file of a released version
+    with pytest.raises(Unspelled):
+        tokens.encode(before, "A")
+
+
 def test_a_row_of_tokens() -> None:
     """Around a text stand begin and end, behind it padding; the end of a long one is left out."""
     t = replace(listed(Tokens((b"", b"<", b">", b"a"))), begin=1, end=2)

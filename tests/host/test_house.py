@@ -8,9 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from mica.cli import talk
+from mica import engine
 from mica.cli.main import main
+from mica.demo import house
 from mica.demo.house import ROOMS, House
+from mica.file import codec, tokens
+from mica.run.text import tokens_of
 
 
 def test_calls_change_the_house() -> None:
@@ -49,13 +52,18 @@ def test_what_is_typed(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.M
         ("It's TOO dark, in the Office!", "it's too dark in the office"),
         ("it’s 20% in here…", "it's 20 percent in here"),
         ("Öffne die Tür  (bitte)\t", "offne die tur bitte"),
-        ("quiet\n\x00now", "uiet now"),  # there is no piece for q
+        ("quiet\n\x00now", "uiet\nnow"),  # there is no piece for q
+        ("Lights  off, please !\n", "lights off please\n"),
+        ("living_room\u0301", "living room"),
         ("¿?! 😀", ""),
     ],
 )
 def test_case_and_punctuation(typed: str, given: str) -> None:
-    pieces = {*"abcdefghijklmnoprstuvwxyz0123456789-' \n\x00", "the", " o"}
-    assert talk.plain(typed, pieces) == given
+    data = (Path(house.__file__).parent / "command.mica").read_bytes()
+    t = tokens_of(codec.decode(data))
+    found = tokens.encode(t, typed.replace("%", " percent "))
+    assert b"".join(t.pieces[i] for i in found).decode() == given
+    assert engine.NativeModel(data).encode(typed.replace("%", " percent ").encode()) == found
 
 
 def called(name: str, capsys: pytest.CaptureFixture[str]) -> list[tuple[str, str, bool]]:

@@ -59,9 +59,10 @@ def test_command_is_what_its_command_makes(command: HostRunner) -> None:
     """The packed file of the package is of the ONNX file beside it, and has the vocabulary beside it."""
     assert command.model.metadata["source_sha256"] == file_sha256(DEMO / "command.onnx")
     packed = command.model.metadata["command"]
-    assert packed == "mica pack command.onnx --calib command_calib.npz --tokens command_vocab.json,begin=0,end=0"
-    t = vocabulary.read(f"{DEMO / 'command_vocab.json'},begin=0,end=0")
+    assert packed == "mica pack command.onnx --calib command_calib.npz --tokens command_vocab.json,begin=0,end=0,plain"
+    t = vocabulary.read(f"{DEMO / 'command_vocab.json'},begin=0,end=0,plain")
     assert command.model.tokens is not None and command.model.tokens.pieces == t.pieces
+    assert command.model.tokens.flags == t.flags
     assert sum(p.stat().st_size for p in (COMMAND, DEMO / "command.onnx")) <= 600_000
 
 
@@ -205,6 +206,7 @@ def test_texts_that_are_none(tmp_path: Path, arrays: dict[str, list[int]], text:
 def test_the_same_text_on_boards(command: HostRunner, target: str) -> None:
     """Greedy and drawn by a seed, piece by piece."""
     wishes = [Wish("could you dim the cellar lamp to sixty-nine\n", 12), Wish("please", 24, 1.5, 50, (), 12345)]
+    wishes.append(Wish("It’s TOO dark — in the (Óffice), please!\n", 20))
     with open_runner(COMMAND.read_bytes(), target) as board:
         for wish in wishes:
             assert list(generate(board, wish)) == list(generate(command, wish))

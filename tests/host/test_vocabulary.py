@@ -6,15 +6,22 @@ The tokens of the first test were given by tokenizers 0.23 for the same files.
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from test_tokens import language_model
 from tokenizers import Tokenizer
 
+from mica import engine
 from mica.errors import MicaError
-from mica.file import tokens
+from mica.file import codec, tokens
+from mica.format.words import MARKS
 from mica.importer import vocabulary
+from mica.link import answers
+from mica.run.board import BoardRunner
+from mica.run.open import open_runner
 
 LETTERS = vocabulary._letters()
 MERGES = ["t h", "th e", "\u0120 the", "i n", "\u0120 a", "\u00c3 \u00a9", "l l", "in g", "\u0120 t", "1 2"]
@@ -112,6 +119,61 @@ def test_against_tokenizers(tmp_path: Path, kind: str) -> None:
     assert [theirs.encode(text).ids for text in TEXTS[kind]] == IDS[kind]
 
 
+def odd_texts() -> list[str]:
+    """Each character up to U+017F, capitals of other alphabets, wide spaces and emoji, alone, beside its like, and between others."""
+    ranges = (1, 0x180), (0x386, 0x3AB), (0x400, 0x430), (0x2000, 0x2010), (0x1F5F0, 0x1F600)
+    letters = [chr(c) for c in (*(c for r in ranges for c in range(*r)), 0x3000, 0xFE0F, 0x20E3, 0x1F3FD, 0x2122)]
+    return [shape.replace("_", c) for c in letters for shape in ("a_1", "  _  t", "a__ _a", "_'ll", " _. _")]
+
+
+def test_words_of_bytes_end_where_they_end_in_tokenizers(tmp_path: Path) -> None:
+    """Byte-level BPE: the same tokens from `tokenizers`, Python and C. A file without MARKS means what it meant: all beyond ASCII is a letter."""
+    path = save(tmp_path, {"version": "1.0", **byte_level()})
+    theirs, t = Tokenizer.from_file(path), vocabulary.read(path)
+    t = replace(t, position=1)
+    native, old = engine.NativeModel(codec.encode(language_model(t))), replace(t, flags=t.flags & ~MARKS)
+    before = engine.NativeModel(codec.encode(language_model(old)))
+    for text in odd_texts():
+        expected = theirs.encode(text).ids
+        assert tokens.encode(t, text) == expected == native.encode(text.encode()), text
+        assert before.encode(text.encode()) == tokens.encode(old, text), text
+    data = "a\u00a0\u2003 t".encode()
+    for t_, words in ((old, ["a\u00a0\u2003", " t"]), (t, ["a", "\u00a0\u2003", " t"])):
+        assert [data[a:b].decode() for a, b in tokens.words(t_, data)] == words
+
+
+def test_a_board_makes_the_same_tokens(tmp_path: Path) -> None:
+    """Of GPT-2's words, and of a text that is made plain."""
+    for option in ("", ",plain"):
+        t = replace(vocabulary.read(save(tmp_path, byte_level()) + option), position=1)
+        with open_runner(codec.encode(language_model(t)), "UNIX") as board:
+            assert isinstance(board, BoardRunner)
+            for text in (TEXT := "".join(odd_texts()))[:4000], TEXT[4000:8000], TEXT[-4000:]:
+                board.board.put(text.encode(), "_t")
+                code = "print('mica:one', *remote.model._m.encode(str(_t, 'utf-8')))"
+                (found,) = answers.ask(board.board, code).one("one", answers.words)
+                assert [int(token) for token in found.split()] == tokens.encode(t, text)
+
+
+def test_a_character_of_another_kind_is_named(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """A Devanagari vowel sign is no letter to `tokenizers`; the tables of boards do not have it."""
+    data = byte_level()
+    data["model"]["vocab"] |= {"".join(c for b in "\u093e".encode() for c, k in LETTERS.items() if k == b): 267}
+    with caplog.at_level("INFO", "mica"):
+        vocabulary.read(save(tmp_path, byte_level()))
+        assert "another kind" not in caplog.text
+        vocabulary.read(save(tmp_path, data))
+    assert "'\u093e': boards take it for another kind of character" in caplog.text
+
+
+def test_plain_is_asked_for(tmp_path: Path) -> None:
+    path = save(tmp_path, ["", "a", "b", " "])
+    assert tokens.encode(vocabulary.read(f"{path},plain"), "B, \u00c1!") == [2, 3, 1]
+    (tmp_path / "v.txt").write_text("[UNK]\na")
+    with pytest.raises(MicaError, match="'plain'"):
+        vocabulary.read(f"{tmp_path / 'v.txt'},plain")
+
+
 def test_a_list_of_pieces(tmp_path: Path) -> None:
     path = save(tmp_path, ["", "a", "b", "ba", "ab"])
     t = vocabulary.read(f"{path},begin=0,end=4,space")
@@ -133,6 +195,11 @@ def test_a_list_of_pieces(tmp_path: Path) -> None:
         ({"model": {"type": "Words", "vocab": {}}}, "", "a model of the type 'Words', which boards do not do"),
         (byte_level() | {"pre_tokenizer": {"type": "Digits"}}, "", "the pre-tokenizer Digits"),
         (byte_level() | {"normalizer": {"type": "Lowercase"}}, "", "the normalizer Lowercase"),
+        (
+            byte_level() | {"normalizer": {"type": "NFKC"}},
+            "",
+            "the normalizer NFKC before bytes, which boards do not do; train with",
+        ),
         ({"model": {"type": "BPE", "vocab": {"a": 70000}, "merges": []}}, "", "token numbers that are not from 0"),
         ({"model": {"type": "BPE", "vocab": {"a": 0}, "merges": ["b c"]}}, "", "no vocabulary"),
         ({"model": {"type": "Unigram", "vocab": []}}, "", "no vocabulary"),

@@ -59,7 +59,7 @@ def in_c(tmp_path_factory: pytest.TempPathFactory) -> Op:
         at = [ctypes.addressof(t) for t in there]
         p = _Learn((ctypes.c_int32 * 7)(*numbers), len(blocks), at[0], (ctypes.c_void_p * 64)(*at[1:]))
         assert library.mica_learn_check(ctypes.byref(p))
-        assert all(len(b) == library.mica_learn_block_bytes(ctypes.byref(p)) for b in blocks)
+        assert all(len(b) == library.mica_learn_block_bytes(ctypes.byref(p), numbers[2]) for b in blocks)
         more, x = False, ctypes.c_void_p(at[0] + width)
         if op == TEACH:
             library.mica_learn_teach(ctypes.byref(p), arg, x)

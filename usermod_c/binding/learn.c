@@ -12,7 +12,7 @@ enum { TEACH, FIT, JUDGE };
 static void *get_bytes(mp_obj_t obj, size_t bytes, mp_uint_t flags) {
     mp_buffer_info_t buf;
     mp_get_buffer_raise(obj, &buf, flags);
-    if (buf.len != bytes || (flags & MP_BUFFER_WRITE && (uintptr_t)buf.buf % 4 != 0)) {
+    if (buf.len < bytes || (flags & MP_BUFFER_WRITE && (uintptr_t)buf.buf % 4 != 0)) {
         mp_raise_ValueError(MP_ERROR_TEXT("learn: a buffer of another size"));
     }
     return buf.buf;
@@ -35,7 +35,9 @@ static mp_obj_t module_learn(size_t n_args, const mp_obj_t *args) {
     }
     p.classes = (uint32_t)classes;
     for (size_t i = 0; i < classes; i++) {
-        p.blocks[i] = get_bytes(items[i], mica_learn_block_bytes(&p), MP_BUFFER_RW);
+        const mica_learn_class_t *c = get_bytes(items[i], sizeof(*c), MP_BUFFER_RW);
+        const uint32_t one_more = op == TEACH && i == (size_t)arg && c->count < (uint32_t)p.keep;
+        p.blocks[i] = get_bytes(items[i], mica_learn_block_bytes(&p, c->count + one_more), MP_BUFFER_RW);
     }
     p.work = get_bytes(args[2], 2 * (size_t)p.width, MP_BUFFER_RW);
     if (op == FIT) {

@@ -223,12 +223,12 @@ typedef struct {
 bool mica_tokens(const mica_model_t *m, mica_tokens_t *out);
 // The piece of a token, in the file; *bytes is 0 where there is no such token. Safe on a file that changed after load.
 const uint8_t *mica_token_piece(const mica_model_t *m, uint32_t token, uint32_t *bytes);
-// Tokens of a text of n bytes, at most 65534, without `begin`; returns how many. The flag SPACE is the caller's to heed. work: mica_encode_bytes(n), aligned to 4, begins with the tokens
+// Tokens of a text of n bytes, at most 65534, without `begin`; returns how many. The flag SPACE is the caller's to heed; LOWER changes the text. work: mica_encode_bytes(n), aligned to 4, begins with the tokens
 // afterwards. *failed: the byte that no piece spells, n where all went well.
 static inline size_t mica_encode_bytes(size_t n) {
     return 8 * (n + 2);
 }
-uint32_t mica_encode(const mica_model_t *m, const uint8_t *text, uint32_t n, void *work, uint32_t *failed);
+uint32_t mica_encode(const mica_model_t *m, uint8_t *text, uint32_t n, void *work, uint32_t *failed);
 // A token by the scores y[0..n), int8 of a scale: at temperature / 1000, 0 to 10000 (0: the largest), among the top_k largest, 1 to n.
 // *state: of xorshift32, not 0; taken one step further unless the temperature is 0.
 uint32_t mica_sample(const int8_t *y, uint32_t n, float scale, uint32_t temperature, uint32_t top_k, uint32_t *state);

@@ -25,9 +25,10 @@ SMALL static int32_t row_words(const mica_learn_t *p) {
     return p->kind == MICA_LEARN_ANOMALY ? 0 : p->width;
 }
 
-SMALL size_t mica_learn_block_bytes(const mica_learn_t *p) {
-    const int32_t kept = p->kind == MICA_LEARN_PROTOTYPE ? 0 : p->keep * p->width;
-    return (sizeof(mica_learn_class_t) + (size_t)(4 * row_words(p) + kept) + 3) & ~(size_t)3;
+SMALL size_t mica_learn_block_bytes(const mica_learn_t *p, uint32_t examples) {
+    const int32_t kept = examples == 0 ? 1 : examples < (uint32_t)p->keep ? (int32_t)examples : p->keep;
+    const int32_t bytes = p->kind == MICA_LEARN_PROTOTYPE ? 0 : kept * p->width;
+    return (sizeof(mica_learn_class_t) + (size_t)(4 * row_words(p) + bytes) + 3) & ~(size_t)3;
 }
 
 SMALL static int8_t *example(const mica_learn_t *p, const mica_learn_class_t *c, uint32_t i) {

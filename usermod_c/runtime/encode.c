@@ -83,19 +83,8 @@ static uint32_t by_costs(const mica_pieces_t *p, uint32_t unknown, const uint8_t
 
 // ---- MERGES
 
-// White space, letter (and all bytes of characters beyond ASCII), digit, other.
-static uint32_t kind(uint8_t c) {
-    if (c == ' ' || (c >= 9 && c <= 13)) {
-        return 0;
-    }
-    if (c >= 128 || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z')) {
-        return 1;
-    }
-    return c >= '0' && c <= '9' ? 2 : 3;
-}
-
 // Bytes of the word that begins a text of n > 0 bytes.
-static uint32_t word(const uint8_t *s, uint32_t n) {
+static uint32_t word(const uint8_t *s, uint32_t n, uint32_t flags) {
     static const char tails[] = "s\0t\0re\0ve\0m\0ll\0d\0";
     for (const char *tail = tails; s[0] == '\'' && *tail != 0; tail += strlen(tail) + 1) {
         uint32_t bytes = (uint32_t)strlen(tail);
@@ -103,12 +92,13 @@ static uint32_t word(const uint8_t *s, uint32_t n) {
             return 1 + bytes;
         }
     }
-    const uint32_t first = s[0] == ' ' && n > 1 && kind(s[1]) != 0 ? 1 : 0, of = kind(s[first]);
-    uint32_t end = first + 1;
-    while (end < n && kind(s[end]) == of) {
-        ++end;
-    }
-    return of == 0 && end < n && end > 1 ? end - 1 : end;
+    uint32_t bytes, last, end = s[0] == ' ' && n > 1 && mica_kind(s + 1, n - 1, flags, &bytes) != 0 ? 1 : 0;
+    const uint32_t of = mica_kind(s + end, n - end, flags, &bytes);
+    do {
+        last = end;
+        end += bytes;
+    } while (end < n && mica_kind(s + end, n - end, flags, &bytes) == of);
+    return of == 0 && end < n && last > 0 ? last : end;
 }
 
 static uint32_t joined(const mica_pieces_t *p, uint32_t a, uint32_t b) {
@@ -192,7 +182,7 @@ static uint32_t encode(const mica_pieces_t *p, const mica_tokens_t *t, const uin
     }
     uint32_t count = 0;
     for (uint32_t at = 0, bytes; at < n; at += bytes) {
-        bytes = t->flags & MICA_TOKEN_FLAG_WORDS ? word(s + at, n - at) : n - at;
+        bytes = t->flags & MICA_TOKEN_FLAG_WORDS ? word(s + at, n - at, t->flags) : n - at;
         uint32_t wrong = bytes;
         count += merge(p, t, s + at, bytes, out + count, costs, &wrong);
         if (wrong != bytes) {
@@ -203,13 +193,16 @@ static uint32_t encode(const mica_pieces_t *p, const mica_tokens_t *t, const uin
     return count;
 }
 
-uint32_t mica_encode(const mica_model_t *m, const uint8_t *text, uint32_t n, void *work, uint32_t *failed) {
+uint32_t mica_encode(const mica_model_t *m, uint8_t *text, uint32_t n, void *work, uint32_t *failed) {
     mica_pieces_t p;
     mica_tokens_t t;
     *failed = n;
     if (n == 0 || n >= UINT16_MAX || !mica_read_pieces(&m->file, &p) || !mica_tokens(m, &t)) {
         *failed = n ? 0 : n;
         return 0;
+    }
+    if (t.flags & MICA_TOKEN_FLAG_LOWER && t.method != MICA_TOKEN_METHOD_WORDPIECE) {
+        n = mica_plain(&p, t.flags, text, n);
     }
     return encode(&p, &t, text, n, work, failed);
 }

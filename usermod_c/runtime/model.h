@@ -156,6 +156,10 @@ const uint8_t *mica_piece(const mica_pieces_t *p, uint32_t token, uint32_t *byte
 // The listed token whose piece is these bytes, those of a and then those of b; MICA_NO_TOKEN where there is none.
 uint32_t mica_find_piece(const mica_pieces_t *p, const uint8_t *a, uint32_t a_bytes, const uint8_t *b, uint32_t b_bytes);
 uint32_t mica_longest_piece(const mica_pieces_t *p);  // bytes
+// The kind of the character that begins n > 0 bytes, 0: white space; and its bytes.
+uint32_t mica_kind(const uint8_t *s, uint32_t n, uint32_t flags, uint32_t *bytes);
+// Makes a text plain, in its place; returns its bytes.
+uint32_t mica_plain(const mica_pieces_t *p, uint32_t flags, uint8_t *s, uint32_t n);
 // The tokens of n bytes of text by words. out: 3 * n bytes.
 uint32_t mica_encode_words(const mica_pieces_t *p, const mica_tokens_t *t, const uint8_t *s, uint32_t n, uint16_t *out);
 #ifdef MICA_WITHOUT_TOKENS

@@ -1,14 +1,15 @@
-// mica: text to tokens by words, the method WORDPIECE of SPEC.md. Works in the caller's memory and in the file alone.
+// mica: characters of a text: the method WORDPIECE of SPEC.md, the kinds of GPT-2's words, and plain text. Works in the caller's memory and in the file alone.
 #include <string.h>
 
 #include "model.h"
 
 #ifndef MICA_WITHOUT_TOKENS
 static const uint32_t blanks[][2] = { MICA_CHARACTERS_BLANK }, removed[][2] = { MICA_CHARACTERS_REMOVED },
-    marks[][2] = { MICA_CHARACTERS_MARKS }, between[][2] = { MICA_CHARACTERS_BETWEEN };
+    marks[][2] = { MICA_CHARACTERS_MARKS }, between[][2] = { MICA_CHARACTERS_BETWEEN },
+    numbers[][2] = { MICA_CHARACTERS_NUMBERS }, others[][2] = { MICA_CHARACTERS_OTHERS };
 static const char bases[] = MICA_BASES;
 static const uint8_t cyrillic[] = { MICA_CYRILLIC };  // from U+0400 on
-enum { BLANK, LETTER, MARK, DROPPED };
+enum { BLANK, LETTER, MARK, DROPPED, NUMBER };
 #define IS_IN(c, ranges) is_in(c, ranges, sizeof(ranges) / sizeof(*(ranges)))
 
 static bool is_in(uint32_t c, const uint32_t (*ranges)[2], size_t n) {
@@ -83,6 +84,41 @@ static uint32_t put(uint8_t *to, uint32_t c) {
     }
     to[0] = (uint8_t)(((0xff00u >> (more + 1)) & 0xffu) | c);
     return more + 1;
+}
+
+static uint32_t kind_in_gpt_2(uint32_t c) {
+    return IS_IN(c, blanks) ? BLANK : IS_IN(c, numbers) ? NUMBER : IS_IN(c, between) || IS_IN(c, others) ? MARK : LETTER;
+}
+
+uint32_t mica_kind(const uint8_t *s, uint32_t n, uint32_t flags, uint32_t *bytes) {
+    const uint32_t c = character(s, n, bytes);
+    return c >= 0x80 && !(flags & MICA_TOKEN_FLAG_MARKS) ? LETTER : kind_in_gpt_2(c);
+}
+
+uint32_t mica_plain(const mica_pieces_t *p, uint32_t flags, uint8_t *s, uint32_t n) {
+    static const uint8_t ways[] = { 0, MICA_TOKEN_FLAG_LOWER, MICA_TOKEN_FLAG_LOWER | MICA_TOKEN_FLAG_ACCENTS };
+    const uint32_t lead = flags & MICA_TOKEN_FLAG_SPACE ? 1 : 0;
+    uint32_t filled = 0, bytes;
+    for (uint32_t at = 0; at < n; at += bytes) {
+        uint32_t found = character(s + at, n - at, &bytes), size = 0, way = 0;
+        const uint32_t c = found == 0x2019 ? '\'' : found;
+        uint8_t piece[4];
+        for (; way < sizeof(ways); ++way) {
+            found = folded(c, ways[way]);
+            size = put(piece, found);
+            if ((found > ' ' || found == '\n') && mica_find_piece(p, piece, size, NULL, 0) != MICA_NO_TOKEN) {
+                break;
+            }
+        }
+        if (way < sizeof(ways)) {
+            filled -= found == '\n' && filled > lead && s[filled - 1] == ' ';
+            memcpy(s + filled, piece, size);  // a character becomes no longer
+            filled += size;
+        } else if ((c < 0x300 || c > 0x36f) && kind_in_gpt_2(c) != LETTER && (filled ? s[filled - 1] > ' ' : lead)) {
+            s[filled++] = ' ';
+        }
+    }
+    return filled - (filled > lead && s[filled - 1] == ' ');
 }
 
 // The longest pieces from the left; 0 where the word is unknown.

@@ -2,8 +2,7 @@
 
 import sys
 import time
-import unicodedata
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -51,20 +50,10 @@ def run(where: str, sentences: Sequence[str], as_json: bool) -> int:
 def _call(runner: Runner, sentence: str) -> str:
     """The model's answer to a sentence; `none` if the sentence is empty or longer than the model's memory."""
     t = tokens_of(runner.model)
-    said = plain(sentence, {p.decode(errors="ignore") for p in t.pieces})
-    if not said or len(encode(t, said)) + 2 + _MOST > t.window:
+    said = " ".join(sentence.replace("%", " percent ").split())
+    if not 0 < len(encode(t, said)) <= t.window - 2 - _MOST:
         return "none"
     return printable("".join(generate(runner, Wish(said + "\n", _MOST))))
-
-
-def plain(sentence: str, pieces: Collection[str]) -> str:
-    """A sentence in small letters without accents and punctuation: what the model was trained on has neither. A letter
-    without a piece of its own is left out."""
-    text_ = unicodedata.normalize("NFKD", sentence.lower().replace("’", "'").replace("%", " percent "))
-    kept = [
-        c if c in pieces and c.isprintable() else "" if c.isalpha() or unicodedata.combining(c) else " " for c in text_
-    ]
-    return " ".join("".join(kept).split())
 
 
 def _typed(where: str, quiet: bool) -> Iterator[str]:

@@ -287,7 +287,7 @@ class NativeModel:
     def encode(self, text: bytes) -> list[int]:
         """The tokens of a text that has its space in front: file.tokens.encode in C. Raises Unspelled."""
         work, failed = np.empty(2 * (len(text) + 2), np.uint32), u32()  # mica_encode_bytes()
-        n = self._c.mica_encode(self._model, text, len(text), work.ctypes, byref(failed))
+        n = self._c.mica_encode(self._model, ctypes.create_string_buffer(text), len(text), work.ctypes, byref(failed))
         if failed.value < len(text):
             raise Unspelled(text, failed.value)
         return [int(token) for token in work.view(np.uint16)[:n]]

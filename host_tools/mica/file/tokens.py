@@ -192,6 +192,10 @@ def encode(t: Tokens, text: str | bytes) -> list[int]:
     space = 1 if t.has("SPACE") and given and not (t.has("BARE") and given.startswith(b" ")) else 0
     data = b" " * space + given
     ids = {t.pieces[i]: i for i in t.listed}
+    if t.has("LOWER") and t.method != "WORDPIECE":
+        lead = b" " if t.has("SPACE") and data.startswith(b" ") else b""
+        data = lead + by_words.plain(data.decode(errors="replace"), ids).encode()
+        given = data[space:]
     longest = max(map(len, ids), default=0)
     try:
         if t.method == "LONGEST":
@@ -297,43 +301,16 @@ def _merges(data: bytes, begin: int, end: int, ids: dict[bytes, int], t: Tokens)
         found[k : k + 2] = [merged]
 
 
-_TAILS = (b"s", b"t", b"re", b"ve", b"m", b"ll", b"d")
-
-
-def _kind(byte: int) -> int:
-    """0 white space, 1 letter (and all bytes of characters beyond ASCII), 2 digit, 3 other."""
-    if byte == 32 or 9 <= byte <= 13:
-        return 0
-    if byte >= 128 or chr(byte).isalpha():
-        return 1
-    return 2 if 48 <= byte <= 57 else 3
-
-
 def words(t: Tokens, data: bytes) -> Iterator[tuple[int, int]]:
-    """Begin and end of each word of a text. Words are GPT-2's; letters are a to z, A to Z and all beyond ASCII."""
+    """Begin and end of each word of a text. Words are GPT-2's; without MARKS all characters beyond ASCII are letters."""
     if not t.has("WORDS"):
         if data:
             yield 0, len(data)
         return
-    at = 0
-    while at < len(data):
-        end = _word(data, at)
-        yield at, end
-        at = end
-
-
-def _word(data: bytes, at: int) -> int:
-    if data[at] == 39:
-        for tail in _TAILS:
-            if data.startswith(tail, at + 1):
-                return at + 1 + len(tail)
-    first = at + 1 if data[at] == 32 and at + 1 < len(data) and _kind(data[at + 1]) else at
-    kind = _kind(data[first])
-    end = first + 1
-    while end < len(data) and _kind(data[end]) == kind:
-        end += 1
-    # White space before a word leaves its last character to that word.
-    return end - 1 if kind == 0 and end < len(data) and end - at > 1 else end
+    end = 0
+    for word in by_words.GPT_2[t.flags & by_words.MARKS].findall(data.decode(errors="surrogateescape")):
+        begin, end = end, end + len(word.encode(errors="surrogateescape"))
+        yield begin, end
 
 
 # ---- tokens -> text

@@ -20,6 +20,7 @@ from typing import Any, NoReturn
 from mica.errors import MicaError
 from mica.file.tokens import NEVER, Tokens, listed
 from mica.format import schema
+from mica.format.words import odd
 from mica.importer import word_lists
 from mica.notes import note
 
@@ -30,12 +31,13 @@ _FRAMED = ("begin", "end", "unknown")
 _NAMED = (*_FRAMED, "padding")
 _BYTE = re.compile(r"<0x([0-9A-F]{2})>\Z")
 _ONE_SPACE = schema.TOKEN_FLAGS["SPACE"] | schema.TOKEN_FLAGS["BARE"]  # in front of a text that does not begin with one
+_WORDS = schema.TOKEN_FLAGS["WORDS"] | schema.TOKEN_FLAGS["MARKS"]
 _UNDERLINE = "\u2581"  # SentencePiece's blank
 _TAKES = "a list of strings, a vocab.txt, or a tokenizer.json of BPE (byte-level or as Llama's), Unigram, WordPiece or WordLevel, is expected"
 
 
 def read(text: str) -> Tokens:
-    """The vocabulary that `pack --tokens` names: FILE[,begin=N][,end=N][,padding=N][,unknown=N][,space][,merges]. Raises MicaError."""
+    """The vocabulary that `pack --tokens` names: FILE[,begin=N][,end=N][,padding=N][,unknown=N][,space][,plain][,merges]. Raises MicaError."""
     path, *options = text.split(",")
     found = _file(Path(path))
     for option in options:
@@ -49,12 +51,14 @@ def read(text: str) -> Tokens:
             found = replace(found, framed=(begin, end, unknown), **changed)
         elif option == "space":
             found = replace(found, flags=found.flags | schema.TOKEN_FLAGS["SPACE"])
+        elif option == "plain" and found.method != "WORDPIECE":
+            found = replace(found, flags=found.flags | schema.TOKEN_FLAGS["LOWER"])
         elif option == "merges" and found.method == "LONGEST":
             found = replace(found, method="MERGES", costs=tuple(range(len(found.pieces))))
         else:
             raise MicaError(
                 f"--tokens {text}: '{option}'",
-                todo=f"begin=N, end=N, padding=N and unknown=N with N from 0 to {len(found.pieces) - 1}, space, or merges (of a list), are expected",
+                todo=f"begin=N, end=N, padding=N and unknown=N with N from 0 to {len(found.pieces) - 1}, space, plain (not of words), or merges (of a list), are expected",
             )
     return found
 
@@ -86,6 +90,8 @@ def _file(path: Path) -> Tokens:
         raise MicaError(f"{path}: no piece has a text")
     if found.has("LOWER") and (kept := word_lists.kept(found.pieces)):
         note(path, f"{kept!r}: letters beyond Latin and Cyrillic keep their case and their accents")
+    if found.has("WORDS") and (other := odd("".join(p.decode(errors="ignore") for p in found.pieces))):
+        note(path, f"{other!r}: boards take it for another kind of character, so words with it end elsewhere")
     return found
 
 
@@ -184,7 +190,8 @@ def _word_list(
 def _before(data: Mapping[str, Any]) -> tuple[int, bool]:
     """Flags for the changes that text gets first, and True if pieces are written in GPT-2's letters for bytes."""
     flags, byte_level = 0, False
-    for part in _parts(data.get("normalizer"), "normalizers"):
+    normalizers = _parts(data.get("normalizer"), "normalizers")
+    for part in normalizers:
         if part["type"] == "Prepend" and part["prepend"] in (_UNDERLINE, " "):
             flags |= schema.TOKEN_FLAGS["SPACE"]
         elif not (
@@ -194,13 +201,18 @@ def _before(data: Mapping[str, Any]) -> tuple[int, bool]:
     for part in _parts(data.get("pre_tokenizer"), "pretokenizers"):
         if part["type"] == "ByteLevel":
             byte_level = True
-            flags |= schema.TOKEN_FLAGS["WORDS"] if part.get("use_regex", True) else 0
+            flags |= _WORDS if part.get("use_regex", True) else 0
             flags |= _ONE_SPACE if part.get("add_prefix_space") else 0
         elif part["type"] == "Metaspace" and part.get("replacement", _UNDERLINE) == _UNDERLINE:
             scheme = part.get("prepend_scheme") or ("always" if part.get("add_prefix_space", True) else "never")
             flags |= _ONE_SPACE if scheme != "never" else 0
         else:
             _refuse(f"the pre-tokenizer {part['type']}")
+    if byte_level and (kinds := {part["type"] for part in normalizers} & {"NFKC", "Precompiled"}):
+        raise MicaError(
+            f"tokenizer.json: the normalizer {min(kinds)} before bytes, which boards do not do",
+            todo="train with NFC, or take it out and give texts that have it (Python: unicodedata.normalize)",
+        )
     return flags, byte_level
 
 

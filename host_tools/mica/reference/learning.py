@@ -1,7 +1,7 @@
 """A head that learns, in integers alone: the oracle of usermod_c/kernels/learn.c, on the same buffers.
 
 A class is a block: words count, limit, bias, shift (of a prototype the last two are the sum of squares, 64 bits); then for
-prototypes int32 sums, for softmax int32 weights; then for softmax and anomaly the kept examples, int8 [keep][width].
+prototypes int32 sums, for softmax int32 weights; then for softmax and anomaly the kept examples, int8 [up to keep][width].
 work is int8 [2][width]: the centre of a softmax head, and an example. Example n of a class replaces example n - keep.
 """
 
@@ -38,7 +38,8 @@ class _Class:
         self.words = np.frombuffer(block, "<u4", 4)
         self.signed = self.words.view("<i4")
         self.square = np.frombuffer(block, "<u8", 1, 8)
-        row, room = width * (kind != ANOMALY), keep * (kind != PROTOTYPE)
+        row = width * (kind != ANOMALY)
+        room = min(keep, (len(block) - 16 - 4 * row) // width) * (kind != PROTOTYPE)
         self.row = np.frombuffer(block, "<i4", row, 16)
         self.shots = np.frombuffer(block, np.int8, room * width, 16 + 4 * row).reshape(room, width)
         self.n = min(int(self.words[0]), room or MOST_COUNT)

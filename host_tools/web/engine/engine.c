@@ -239,7 +239,7 @@ size_t API(encode_bytes)(size_t n) {
     return mica_encode_bytes(n);
 }
 
-const uint32_t *API(encode)(const uint8_t *of, uint32_t n, void *work) {
+const uint32_t *API(encode)(uint8_t *of, uint32_t n, void *work) {
     fields[0] = mica_encode(model, of, n, work, fields + 1);
     return fields;
 }

@@ -268,20 +268,15 @@ async function microphone(rate, n, listen, ended) {
 
 // ---- sentences
 
-// As the model was trained: small letters without accents and punctuation.
-export function plain(sentence) {
-  const letters = sentence.toLowerCase().replaceAll('’', "'").replaceAll('%', ' percent ').normalize('NFKD').replace(/\p{M}/gu, '');
-  return letters.replace(/[^a-z0-9']+/g, ' ').trim();
-}
-
 function sentences() {
   $('talk').onsubmit = (event) => {
     event.preventDefault();
     guarded(async () => {
       const m = await model('command.mica');
       const begun = performance.now();
-      const said = plain($('sentence').value);
-      const fits = said && m.encode(said).length + 22 <= m.tokens.window;
+      const said = $('sentence').value.replaceAll('%', ' percent ');
+      const n = m.encode(said).length;
+      const fits = n && n + 22 <= m.tokens.window;
       const call = fits ? [...m.generate(`${said}\n`, { maxTokens: 20 })].join('') : 'none';
       const time = `${(performance.now() - begun).toFixed(0)} ms in this page`;
       $('call-answer').replaceChildren(make('p', {}, make('b', {}, call === 'none' ? 'not understood' : call)), make('p', { className: 'soft' }, time));
