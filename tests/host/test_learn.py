@@ -181,6 +181,29 @@ def test_softmax_against_float() -> None:
     assert 0.7 < float_ < 0.99 and softmax > float_ - 0.015 and prototype > float_ - 0.02
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_room_comes_with_examples(kind: str) -> None:
+    """A label takes what its examples take, `keep` at most, taught or restored; a head with much room loads in what it has."""
+    head = Head(kind, 7, model=MODEL, keep=1024)
+    for n in range(1, 1040):
+        head.teach(np.full(7, n % 100, np.int8), "a")
+        (block,) = head._learnt[1]
+        assert (
+            len(block)
+            == head._bytes(head._numbers, n)
+            == 16 + 28 * (kind != "anomaly") + (-(-7 * min(n, 1024) // 4) * 4 if kind != "prototype" else 0)
+        )
+        if n in (1, 5, 1023, 1024, 1030):
+            again = Head.from_state(head.state())
+            assert [len(b) for b in again._learnt[1]] == [len(block)] and again.state() == head.state()
+            again.teach(np.ones(7, np.int8), "a")
+            assert again.counts == [n + 1]
+    wide = Head(kind, 4096, model=MODEL, keep=1024)
+    for k in range(64):
+        wide.teach(np.full(4096, k, np.int8), str(k))
+    assert sum(map(len, Head.from_state(wide.state())._learnt[1])) < 64 * 21_000
+
+
 def test_what_is_refused() -> None:
     head = Head("prototype", 4, model=MODEL)
     x = np.zeros(4, np.int8)

@@ -1,5 +1,5 @@
 # models: embedding
-# heap: 100000
+# heap: 110000
 # A head that fills the heap can be saved: teaching leaves the memory that this takes.
 import gc
 import vfs
@@ -61,4 +61,44 @@ for room in (0, enough):
     h = mica.Learner(m, "softmax", "/full/learnt")
     print(h.state() == state, h.labels)
     h = None
+
+# Each of 64 labels once, again and again until memory ends: saved, loaded, and right.
+learn.SAVING = enough
+h = mica.Learner(m, "softmax", "/full/many", fresh=True)
+
+
+def example(k, n):
+    for i in range(64):
+        x[i] = (k * (i + 3) * 29 + i * 53 + n) & 255
+
+
+gc.collect()
+rest = []
+while gc.mem_free() > 48000:  # 64 labels of 20 examples take more
+    rest.append(bytearray((gc.mem_free() - 47000) // 4))
+taught = n = 0
+try:
+    while True:
+        for k in range(64):
+            example(k, n)
+            h.teach(inputs, "label %d" % k)
+            taught += 1
+        n += 1
+except MemoryError:
+    pass
+print(64 < taught < 64 * 20 or taught, len(h.labels), sum(h.counts) == taught or h.counts)
+h.save()
+rest = None
+gc.collect()
+state = h.state()
+h = None
+gc.collect()
+h = mica.Learner(m, "softmax", "/full/many")
+print(h.state() == state, len(h.labels))
+right = 0
+for k in range(64):
+    example(k, 1)
+    right += h.closest(inputs)[0] == "label %d" % k
+print(right)
+h = None
 vfs.umount("/full")

@@ -80,7 +80,7 @@ def add_arguments(parser: argparse.ArgumentParser, board: bool = True, data: boo
         metavar="FILE[,begin=N][,end=N][,padding=N][,unknown=N][,space][,plain][,merges]",
         help="the vocabulary of a language model, or of one that classifies texts, for the file: a tokenizer.json, a JSON list of pieces, or "
         "a vocab.txt. begin and end are the tokens around a text, space puts a space before it, merges merges the pieces of a list in its "
-        "order (BPE). plain takes capitals, accents and marks away that are no pieces",
+        "order (BPE). plain drops capitals, accents and marks that are no pieces",
     )
     file.add_argument("--key", metavar="FILE", help="sign the file with this key, so that a board can tell whose it is")
     target.add_custom(parser)
