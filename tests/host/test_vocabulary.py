@@ -198,7 +198,7 @@ def test_a_list_of_pieces(tmp_path: Path) -> None:
         (
             byte_level() | {"normalizer": {"type": "NFKC"}},
             "",
-            "the normalizer NFKC before bytes, which boards do not do; train with",
+            "tokenizer.json: NFKC before bytes; take it out",
         ),
         ({"model": {"type": "BPE", "vocab": {"a": 70000}, "merges": []}}, "", "token numbers that are not from 0"),
         ({"model": {"type": "BPE", "vocab": {"a": 0}, "merges": ["b c"]}}, "", "no vocabulary"),

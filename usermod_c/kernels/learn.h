@@ -39,8 +39,7 @@ typedef struct {
 #define MICA_LEARN_NUMBERS_BYTES (offsetof(mica_learn_t, classes))
 
 bool mica_learn_check(const mica_learn_t *p); // the numbers
-// Of a class that so many examples are taught; `keep` and more take the same.
-size_t mica_learn_block_bytes(const mica_learn_t *p, uint32_t examples);
+size_t mica_learn_block_bytes(const mica_learn_t *p, uint32_t examples); // of a class that was taught so many
 
 // Adds an example, x: int8 [width], to class k.
 void mica_learn_teach(const mica_learn_t *p, uint32_t k, const int8_t *x);

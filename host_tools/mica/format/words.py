@@ -44,11 +44,7 @@ _GPT_2 = (
     "'(?:s|t|re|ve|m|ll|d)| ?[^{BLANK}{NUMBERS}{OTHERS}]+| ?[{NUMBERS}]+| ?(?:(?![{NUMBERS}])[{OTHERS}])+"
     "|[{BLANK}]+(?![^{BLANK}])|[{BLANK}]+"
 )
-_ASCII = {
-    "BLANK": r"\x09-\x0d\x20",
-    "NUMBERS": "0-9",
-    "OTHERS": r"\x00-\x08\x0e-\x1f\x21-\x2f\x3a-\x40\x5b-\x60\x7b-\x7f",
-}
+_ASCII = {"BLANK": r"\x09-\x0d\x20", "NUMBERS": "0-9", "OTHERS": r"\x00-\x08\x0e-\x1f!-/:-@\x5b-`{-\x7f"}
 _UNICODE = CHARACTERS | {"OTHERS": CHARACTERS["BETWEEN"] + CHARACTERS["OTHERS"]}
 GPT_2 = {flags: re.compile(_GPT_2.format(**tables)) for flags, tables in ((0, _ASCII), (MARKS, _UNICODE))}
 _LETTER, _NUMBER = (re.compile(text.format(**_UNICODE)) for text in ("[^{BLANK}{NUMBERS}{OTHERS}]", "[{NUMBERS}]"))
@@ -79,10 +75,8 @@ def plain(text: str, ids: Mapping[bytes, int]) -> str:
 
 def odd(text: str) -> str:
     """Return the first character whose kind in GPT-2's words is not that of these tables, or ""."""
-    kinds = {"L": _LETTER, "N": _NUMBER}
-    return next(
-        (c for c in text if any((unicodedata.category(c)[0] == k) != bool(r.match(c)) for k, r in kinds.items())), ""
-    )
+    kinds = ((c, unicodedata.category(c)[0], _LETTER.match(c), _NUMBER.match(c)) for c in text)
+    return next((c for c, k, letter, number in kinds if (k == "L", k == "N") != (bool(letter), bool(number))), "")
 
 
 def split(text: str, flags: int) -> Iterator[str]:

@@ -190,8 +190,7 @@ def _word_list(
 def _before(data: Mapping[str, Any]) -> tuple[int, bool]:
     """Flags for the changes that text gets first, and True if pieces are written in GPT-2's letters for bytes."""
     flags, byte_level = 0, False
-    normalizers = _parts(data.get("normalizer"), "normalizers")
-    for part in normalizers:
+    for part in (normalizers := _parts(data.get("normalizer"), "normalizers")):
         if part["type"] == "Prepend" and part["prepend"] in (_UNDERLINE, " "):
             flags |= schema.TOKEN_FLAGS["SPACE"]
         elif not (
@@ -209,10 +208,7 @@ def _before(data: Mapping[str, Any]) -> tuple[int, bool]:
         else:
             _refuse(f"the pre-tokenizer {part['type']}")
     if byte_level and (kinds := {part["type"] for part in normalizers} & {"NFKC", "Precompiled"}):
-        raise MicaError(
-            f"tokenizer.json: the normalizer {min(kinds)} before bytes, which boards do not do",
-            todo="train with NFC, or take it out and give texts that have it (Python: unicodedata.normalize)",
-        )
+        raise MicaError(f"tokenizer.json: {min(kinds)} before bytes", todo="take it out, and normalise texts in Python")
     return flags, byte_level
 
 
