@@ -93,8 +93,6 @@ def test_seeds(command: HostRunner) -> None:
 @pytest.mark.parametrize(
     ("words", "text"),
     [
-        (["a\u00e9\\n"], "no piece for '\u00e9', byte 1 of the text; leave it out"),
-        (["A"], "no piece for 'A'"),
         (["a b c d " * 40], "more; this model has 128 positions"),
         (["a", "--max-tokens", "128"], "a prompt of 2 tokens and 128 more; this model has 128 positions"),
         (["a", "--max-tokens", "0"], "0 tokens; 1 or more"),
