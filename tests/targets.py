@@ -63,7 +63,7 @@ def compiler_of(prefix: str) -> str:
 
 
 def costs_within(prefix: str, made_with: str, bound: float = 0.1) -> float:
-    """Return how far a foretold cost may be off: `bound`, or 20 % where another release makes other code than the table's."""
+    """Return how far a foretold cost may be off: `bound`, or 20 % where another compiler made other code."""
     return bound if compiler_of(prefix).split(".")[0] == made_with.split(".")[0] else 0.2
 
 

@@ -156,8 +156,8 @@ class Head:
     def teach(self, inputs: Inputs | None, label: str) -> None:
         """Add an example to a label. Of a Learner: inputs as predict() of the model takes them, or None: its last run.
 
-        A label of a prototype takes its memory at its first example, other labels take more up to `keep` examples; then teaching
-        allocates nothing. Ctrl-C and a full memory leave the head with or without the example.
+        A label of a prototype takes its memory at its first example, other labels take more up to `keep` examples;
+        then teaching allocates nothing. Ctrl-C and a full memory leave the head with or without the example.
         """
         labels, blocks = self._learnt
         new = label not in labels

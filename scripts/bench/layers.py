@@ -107,9 +107,10 @@ LAYERS = [
     Layer("ad.fc 128-640", "fc", (128,), 640, {"ad": 1}),
 ]
 
-# What others take on the same layers and data: by core, "layers" a MAC (an element of pool, add and softmax) of the best library that is
-# in use today, of TFLite Micro's reference, and of the trial kernels from before the library had its own; null: not measured. "models" in
-# millions: best library, trial, goal. On the m55: CMSIS-NN 99f736a with MVE, -Ofast, single rounding.
+# Cycles of other libraries on the same layers and data, by core. "layers": cycles a MAC (an element of pool, add and
+# softmax) of three: the best library in use today, TFLite Micro's reference, the first trial kernels. null is not
+# measured. "models", in millions: best library, trial, goal. On the m55: CMSIS-NN 99f736a with MVE, -Ofast, single
+# rounding.
 PEERS = json.loads(Path(__file__).with_name("peers.json").read_text(encoding="utf-8"))
 
 

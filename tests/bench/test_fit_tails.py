@@ -1,4 +1,4 @@
-"""`mica fit` within 10 % of a count where it once was not: kinds of layers that the table's sweeps had few of, and forests in cycles."""
+"""`mica fit` within 10 % of a count where it once was not: layers that the table's sweeps had few of, and forests."""
 
 from __future__ import annotations
 

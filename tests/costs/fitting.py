@@ -68,7 +68,7 @@ def algorithms(core: Core) -> list[Sample]:
 
 
 def cycles(core: Core, jobs: Sequence[Job], table: Table) -> dict[str, Any]:
-    """What cycles by the core's published table follow from by kind: instructions, and its counts. Fitted to some steps of each."""
+    """Fit cycles by the core's published table to instructions and counts, for each kind, on some steps of each."""
     chosen, seen = [], Counter[str]()
     for i in np.random.default_rng(29).permutation(len(jobs)):
         model = codec.decode(jobs[i].data)

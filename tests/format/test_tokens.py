@@ -191,7 +191,7 @@ def test_capitals_and_accents() -> None:
 
 @needs_engine
 def test_plain_text_in_c_and_python() -> None:
-    """A file with LOWER makes text plain first: all but letters and blanks that are pieces goes, by each method, with and without SPACE."""
+    """A file with LOWER makes text plain first, by each method, with and without SPACE: only pieces are left."""
     r = random.Random(2)
     for method, flags in [(m, f | words.LOWER) for m, f in CASES] + [
         ("LONGEST", words.LOWER | schema.TOKEN_FLAGS["SPACE"])

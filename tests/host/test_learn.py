@@ -183,7 +183,7 @@ def test_softmax_against_float() -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_room_comes_with_examples(kind: str) -> None:
-    """A label takes what its examples take, `keep` at most, taught or restored; a head with much room loads in what it has."""
+    """A label takes the room of its examples, of `keep` at most, taught or restored; a larger head loads as it is."""
     head = Head(kind, 7, model=MODEL, keep=1024)
     for n in range(1, 1040):
         head.teach(np.full(7, n % 100, np.int8), "a")

@@ -120,14 +120,17 @@ def test_against_tokenizers(tmp_path: Path, kind: str) -> None:
 
 
 def odd_texts() -> list[str]:
-    """Each character up to U+017F, capitals of other alphabets, wide spaces and emoji, alone, beside its like, and between others."""
+    """Each character up to U+017F, other capitals, wide spaces and emoji: alone, beside its like, between others."""
     ranges = (1, 0x180), (0x386, 0x3AB), (0x400, 0x430), (0x2000, 0x2010), (0x1F5F0, 0x1F600)
     letters = [chr(c) for c in (*(c for r in ranges for c in range(*r)), 0x3000, 0xFE0F, 0x20E3, 0x1F3FD, 0x2122)]
     return [shape.replace("_", c) for c in letters for shape in ("a_1", "  _  t", "a__ _a", "_'ll", " _. _")]
 
 
 def test_words_of_bytes_end_where_they_end_in_tokenizers(tmp_path: Path) -> None:
-    """Byte-level BPE: the same tokens from `tokenizers`, Python and C. A file without MARKS means what it meant: all beyond ASCII is a letter."""
+    """Byte-level BPE: the same tokens from `tokenizers`, Python and C.
+
+    In a file without MARKS, as before, all characters beyond ASCII are letters.
+    """
     path = save(tmp_path, {"version": "1.0", **byte_level()})
     theirs, t = Tokenizer.from_file(path), vocabulary.read(path)
     t = replace(t, position=1)

@@ -223,7 +223,8 @@ typedef struct {
 bool mica_tokens(const mica_model_t *m, mica_tokens_t *out);
 // The piece of a token, in the file; *bytes is 0 where there is no such token. Safe on a file that changed after load.
 const uint8_t *mica_token_piece(const mica_model_t *m, uint32_t token, uint32_t *bytes);
-// Tokens of a text of n bytes, at most 65534, without `begin`; returns how many. The flag SPACE is the caller's to heed; LOWER changes the text. work: mica_encode_bytes(n), aligned to 4, begins with the tokens
+// Tokens of a text of n bytes, at most 65534, without `begin`; returns how many. The flag SPACE is the caller's to heed;
+// LOWER changes the text. work: mica_encode_bytes(n), aligned to 4, begins with the tokens
 // afterwards. *failed: the byte that no piece spells, n where all went well.
 static inline size_t mica_encode_bytes(size_t n) {
     return 8 * (n + 2);

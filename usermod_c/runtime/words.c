@@ -1,4 +1,5 @@
-// mica: characters of a text: the method WORDPIECE of SPEC.md, the kinds of GPT-2's words, and plain text. Works in the caller's memory and in the file alone.
+// mica: characters of a text: the method WORDPIECE of SPEC.md, the kinds of GPT-2's words, and plain text. Works in the
+// caller's memory and in the file alone.
 #include <string.h>
 
 #include "model.h"
@@ -87,7 +88,9 @@ static uint32_t put(uint8_t *to, uint32_t c) {
 }
 
 static uint32_t kind_in_gpt_2(uint32_t c) {
-    return IS_IN(c, blanks) ? BLANK : IS_IN(c, numbers) ? NUMBER : IS_IN(c, between) || IS_IN(c, others) ? MARK : LETTER;
+    return IS_IN(c, blanks) ? BLANK
+           : IS_IN(c, numbers) ? NUMBER
+           : IS_IN(c, between) || IS_IN(c, others) ? MARK : LETTER;
 }
 
 uint32_t mica_kind(const uint8_t *s, uint32_t n, uint32_t flags, uint32_t *bytes) {

@@ -302,7 +302,10 @@ def _merges(data: bytes, begin: int, end: int, ids: dict[bytes, int], t: Tokens)
 
 
 def words(t: Tokens, data: bytes) -> Iterator[tuple[int, int]]:
-    """Begin and end of each word of a text. Words are GPT-2's; without MARKS all characters beyond ASCII are letters."""
+    """Yield begin and end of each word of a text. Words are GPT-2's.
+
+    Without MARKS all characters beyond ASCII are letters.
+    """
     if not t.has("WORDS"):
         if data:
             yield 0, len(data)

@@ -175,7 +175,7 @@ TOKEN_METHODS = {"LONGEST": 0, "MERGES": 1, "UNIGRAM": 2, "WORDPIECE": 3}
 # SPACE: a space is put before a text. WORDS: pieces do not reach over the bounds of words. BYTES: merging begins with bytes, not
 # with characters. CLASSES: the model takes a whole text and gives scores of classes. LOWER: letters become small. ACCENTS: they lose
 # their accents. MARKS: each mark is a word. BARE: marks are left out. Both: a run of marks is a word.
-# Of other methods than WORDPIECE: LOWER: text is made plain first. MARKS: WORDS know letters and white space beyond ASCII.
+# In other methods than WORDPIECE, LOWER makes text plain first. MARKS: WORDS know letters and blanks beyond ASCII.
 TOKEN_FLAGS = {
     **{"SPACE": 1, "WORDS": 2, "BYTES": 4, "CLASSES": 8},
     **{"LOWER": 16, "ACCENTS": 32, "MARKS": 64, "BARE": 128},

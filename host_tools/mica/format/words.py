@@ -1,4 +1,7 @@
-"""Characters of a text: the method WORDPIECE, GPT-2's words, and plain text. `usermod_c/runtime/words.c` is the same, with these tables."""
+"""Characters of a text: the method WORDPIECE, GPT-2's words, and plain text.
+
+`usermod_c/runtime/words.c` is the same, with these tables.
+"""
 
 import re
 import unicodedata
@@ -12,17 +15,25 @@ LOWER, ACCENTS, MARKS, BARE = 16, 32, 64, 128  # of schema.TOKEN_FLAGS
 # digits and white space. NUMBERS: \p{N}, also of BETWEEN. OTHERS: neither of these, nor \p{L} and white space.
 CHARACTERS = {
     "BLANK": r"\x09-\x0d\x20\x85\xa0\u1680\u2000-\u200a\u2028-\u2029\u202f\u205f\u3000",
-    "REMOVED": r"\x00-\x08\x0b-\x0c\x0e-\x1f\x7f-\x9f\xad\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u206f\ue000-\uf8ff\ufeff\ufffd",
-    "MARKS": r"\x21-\x2f\x3a-\x40\x5b-\x60\x7b-\x7e\xa1\xa7\xab\xb6-\xb7\xbb\xbf\u2010-\u2027\u2030-\u2043\u2045-\u2051\u2053-\u205e"
+    "REMOVED": r"\x00-\x08\x0b-\x0c\x0e-\x1f\x7f-\x9f\xad\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u206f"
+    r"\ue000-\uf8ff\ufeff\ufffd",
+    "MARKS": r"\x21-\x2f\x3a-\x40\x5b-\x60\x7b-\x7e\xa1\xa7\xab\xb6-\xb7\xbb\xbf"
+    r"\u2010-\u2027\u2030-\u2043\u2045-\u2051\u2053-\u205e"
     r"\u3001-\u3003\u3008-\u3011\u3014-\u301f\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
     r"\U00020000-\U0002a6df\U0002a700-\U0002b81f\U0002b920-\U0002ceaf\U0002f800-\U0002fa1f",
-    "BETWEEN": r"\x00-\x08\x0e-\x1f\x21-\x2f\x3a-\x40\x5b-\x5e\x60\x7b-\x84\x86-\x9f\xa1-\xa9\xab-\xb4\xb6-\xb9\xbb-\xbf\xd7\xf7"
-    r"\u2010-\u2027\u202a-\u202e\u2030-\u203e\u2041-\u2053\u2055-\u205e\u20a0-\u20cf\u2190-\u2bff\u3001-\u3004\u3008-\u3020\U0001f000-\U0001faff",
-    "NUMBERS": r"\x30-\x39\xb2-\xb3\xb9\xbc-\xbe\u0660-\u0669\u06f0-\u06f9\u2070\u2074-\u2079\u2080-\u2089\u2150-\u2182\u2185-\u2189"
+    "BETWEEN": r"\x00-\x08\x0e-\x1f\x21-\x2f\x3a-\x40\x5b-\x5e\x60\x7b-\x84\x86-\x9f\xa1-\xa9\xab-\xb4"
+    r"\xb6-\xb9\xbb-\xbf\xd7\xf7"
+    r"\u2010-\u2027\u202a-\u202e\u2030-\u203e\u2041-\u2053\u2055-\u205e\u20a0-\u20cf\u2190-\u2bff"
+    r"\u3001-\u3004\u3008-\u3020\U0001f000-\U0001faff",
+    "NUMBERS": r"\x30-\x39\xb2-\xb3\xb9\xbc-\xbe\u0660-\u0669\u06f0-\u06f9\u2070\u2074-\u2079"
+    r"\u2080-\u2089\u2150-\u2182\u2185-\u2189"
     r"\u2460-\u249b\u24ea-\u24ff\u2776-\u2793\uff10-\uff19\U0001f100-\U0001f10c",
-    "OTHERS": r"\x5f\u02c2-\u02c5\u02d2-\u02df\u02e5-\u02eb\u02ed\u02ef-\u036f\u0375\u037e\u0384-\u0385\u0387\u03f6\u0482-\u0489\u055a-\u055f"
-    r"\u0589-\u05cf\u05f3-\u061f\u064b-\u065f\u066a-\u066d\u0670\u06d4\u200b-\u200f\u203f-\u2040\u2054\u2060-\u206f\u207a-\u207e"
-    r"\u208a-\u208e\u20d0-\u20f0\u2116-\u2118\u2120-\u2123\u30fb\ufe00-\ufe19\ufe20-\ufe52\ufeff-\uff0f\uff1a-\uff20\uff3b-\uff40"
+    "OTHERS": r"\x5f\u02c2-\u02c5\u02d2-\u02df\u02e5-\u02eb\u02ed\u02ef-\u036f\u0375\u037e\u0384-\u0385"
+    r"\u0387\u03f6\u0482-\u0489\u055a-\u055f"
+    r"\u0589-\u05cf\u05f3-\u061f\u064b-\u065f\u066a-\u066d\u0670\u06d4\u200b-\u200f\u203f-\u2040"
+    r"\u2054\u2060-\u206f\u207a-\u207e"
+    r"\u208a-\u208e\u20d0-\u20f0\u2116-\u2118\u2120-\u2123\u30fb\ufe00-\ufe19\ufe20-\ufe52"
+    r"\ufeff-\uff0f\uff1a-\uff20\uff3b-\uff40"
     r"\uff5b-\uff65\uffe0-\ufffd\U000e0001-\U000e01ef",
 }
 _BASES = [unicodedata.normalize("NFD", chr(c).lower())[0] for c in range(0xC0, 0x180)]
@@ -64,7 +75,10 @@ def folded(char: str, flags: int) -> str:
 
 
 def plain(text: str, ids: Mapping[bytes, int]) -> str:
-    """Return a text whose characters are pieces, or are what these become: small letters, also without accents, else nothing; marks a blank."""
+    """Return a text whose characters are pieces, or become pieces: small letters, also without accents.
+
+    Other characters become nothing, other marks a blank.
+    """
     made = ""
     for char in text.replace("\u2019", "'"):
         ways = (folded(char, flags) for flags in (0, LOWER, LOWER | ACCENTS))

@@ -37,7 +37,10 @@ _TAKES = "a list of strings, a vocab.txt, or a tokenizer.json of BPE (byte-level
 
 
 def read(text: str) -> Tokens:
-    """The vocabulary that `pack --tokens` names: FILE[,begin=N][,end=N][,padding=N][,unknown=N][,space][,plain][,merges]. Raises MicaError."""
+    """Return the vocabulary that `pack --tokens` names. Raises MicaError.
+
+    FILE[,begin=N][,end=N][,padding=N][,unknown=N][,space][,plain][,merges]
+    """
     path, *options = text.split(",")
     found = _file(Path(path))
     for option in options:
@@ -58,7 +61,8 @@ def read(text: str) -> Tokens:
         else:
             raise MicaError(
                 f"--tokens {text}: '{option}'",
-                todo=f"begin=N, end=N, padding=N and unknown=N with N from 0 to {len(found.pieces) - 1}, space, plain (not of words), or merges (of a list), are expected",
+                todo=f"begin=N, end=N, padding=N and unknown=N with N from 0 to {len(found.pieces) - 1}, "
+                "space, plain (not of words), or merges (of a list), are expected",
             )
     return found
 

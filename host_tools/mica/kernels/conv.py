@@ -234,7 +234,7 @@ def _depthwise_counts(step: Step, xs: Tensors, y: Tensor, scratch: int) -> Cost:
 
 
 def _unit_counts(w: Windows, c: int, unit: int, kernel_h: int, kernel_w: int, scratch: int) -> Counts:
-    """Count for kernels that take `unit` channels at once where all taps are there, or in a copy, and the rest one by one (c32)."""
+    """Count for kernels that take `unit` channels at once in whole windows or a copy, and the rest one by one (c32)."""
     taps, edges, units = kernel_h * kernel_w, w.count - w.whole, c // unit if unit else 0
     copied = edges if taps * c <= scratch else 0
     whole, rest = w.whole + copied, c - unit * units

@@ -25,7 +25,7 @@ def _table_constants(x: Tensors, y: Tensor, p: Params, blobs: Blobs) -> None:
 
 
 def _softmax_counts(step: Step, xs: Tensors, y: Tensor, scratch: int) -> Cost:
-    """Count quotients that are not 0, of elements anywhere in the range: they are divided. Wide tables have all of them."""
+    """Count quotients that are not 0, which are divided, of elements anywhere. Wide tables have all of them."""
     _, counts = rows_counts(step, xs, y, scratch)
     table, n = step.blobs["table"].astype(float), xs[0].dims[-1] if xs[0].dims else 1
     total = table[0] + (n - 1) * table[:256].mean()

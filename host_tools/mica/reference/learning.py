@@ -1,7 +1,8 @@
 """A head that learns, in integers alone: the oracle of usermod_c/kernels/learn.c, on the same buffers.
 
 A class is a block: words count, limit, bias, shift (of a prototype the last two are the sum of squares, 64 bits); then for
-prototypes int32 sums, for softmax int32 weights; then for softmax and anomaly the kept examples, int8 [up to keep][width].
+prototypes int32 sums, for softmax int32 weights; then for softmax and anomaly the kept examples, int8
+[up to keep][width].
 work is int8 [2][width]: the centre of a softmax head, and an example. Example n of a class replaces example n - keep.
 """
 
