@@ -94,9 +94,9 @@ try:
         n += 1
 except MemoryError:
     pass
-print(64 < taught < 64 * 20 or taught, len(h.labels), sum(h.counts) == taught or h.counts)
 h.save()
 rest = None
+print(64 < taught < 64 * 20 or taught, len(h.labels), sum(h.counts) == taught or h.counts)
 crc = checksum(h)
 h = None
 gc.collect()
