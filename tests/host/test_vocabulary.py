@@ -21,7 +21,7 @@ from mica.format.words import MARKS
 from mica.importer import vocabulary
 from mica.link import answers
 from mica.run.board import BoardRunner
-from mica.run.open import open_runner
+from mica.run.host import open_runner
 
 LETTERS = vocabulary._letters()
 MERGES = ["t h", "th e", "\u0120 the", "i n", "\u0120 a", "\u00c3 \u00a9", "l l", "in g", "\u0120 t", "1 2"]

@@ -11,8 +11,9 @@ CONTINUED = b"##"  # stands before the bytes of a piece that does not begin a wo
 LONGEST_WORD = 100  # characters; a longer one is unknown
 LOWER, ACCENTS, MARKS, BARE = 16, 32, 64, 128  # of schema.TOKEN_FLAGS
 
-# Classes of characters, as `re` has them. REMOVED, MARKS: Hugging Face's BERT leaves them out, and takes them for words. BETWEEN: no letters,
-# digits and white space. NUMBERS: \p{N}, also of BETWEEN. OTHERS: neither of these, nor \p{L} and white space.
+# Classes of characters, as `re` has them. REMOVED, MARKS: Hugging Face's BERT leaves them out, and takes them for
+# words. BETWEEN: no letters, digits and white space. NUMBERS: \p{N}, also of BETWEEN. OTHERS: neither of these, nor
+# \p{L} and white space.
 CHARACTERS = {
     "BLANK": r"\x09-\x0d\x20\x85\xa0\u1680\u2000-\u200a\u2028-\u2029\u202f\u205f\u3000",
     "REMOVED": r"\x00-\x08\x0b-\x0c\x0e-\x1f\x7f-\x9f\xad\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u206f"
