@@ -10,21 +10,11 @@ VERSION = 3
 MODEL = {"version": 0, "operator_codes": 1, "subgraphs": 2, "description": 3, "buffers": 4}
 OPERATOR_CODE = {"deprecated_builtin_code": 0, "custom_code": 1, "version": 2, "builtin_code": 3}
 SUBGRAPH = {"tensors": 0, "inputs": 1, "outputs": 2, "operators": 3, "name": 4}
-TENSOR = {
-    **{"shape": 0, "type": 1, "buffer": 2, "name": 3, "quantization": 4, "is_variable": 5, "sparsity": 6},
-    "shape_signature": 7,
-}
+TENSOR = {"shape": 0, "type": 1, "buffer": 2, "name": 3, "quantization": 4, "is_variable": 5, "sparsity": 6}
+TENSOR |= {"shape_signature": 7}
 QUANTIZATION = {"scale": 2, "zero_point": 3, "quantized_dimension": 6}
-OPERATOR = {
-    "opcode_index": 0,
-    "inputs": 1,
-    "outputs": 2,
-    "builtin_options_type": 3,
-    "builtin_options": 4,
-    "custom_options": 5,
-    "builtin_options_2_type": 11,
-    "builtin_options_2": 12,
-}
+OPERATOR = {"opcode_index": 0, "inputs": 1, "outputs": 2, "builtin_options_type": 3, "builtin_options": 4}
+OPERATOR |= {"custom_options": 5, "builtin_options_2_type": 11, "builtin_options_2": 12}
 BUFFER = {"data": 0, "offset": 1, "size": 2}
 # Options that are no numbers, or that are read before the operators are.
 CALL_ONCE = {"init_subgraph_index": 0}
@@ -34,27 +24,11 @@ COMPOSITE = {"name": 0, "decomposition_subgraph_index": 1}
 COMPOSITE_OPTIONS = 21  # their number in the union BuiltinOptions2
 
 # TensorType; int4 has two elements a byte, the first in the low half.
-TYPES = {
-    0: "float32",
-    1: "float16",
-    2: "int32",
-    3: "uint8",
-    4: "int64",
-    5: "string",
-    6: "bool",
-    7: "int16",
-    8: "complex64",
-    9: "int8",
-    10: "float64",
-    11: "complex128",
-    12: "uint64",
-    13: "resource",
-    14: "variant",
-    15: "uint32",
-    16: "uint16",
-    17: "int4",
-    18: "bfloat16",
-}
+_TYPES = """
+float32 float16 int32 uint8 int64 string bool int16 complex64 int8 float64 complex128 uint64 resource variant uint32
+uint16 int4 bfloat16
+"""
+TYPES = dict(enumerate(_TYPES.split()))
 
 # Custom operators that hold a network in the code of an accelerator: who wrote them, and for what.
 COMPILED = {
@@ -93,74 +67,59 @@ ACTIVATIONS = {0: "", 1: "RELU", 2: "RELU_N1_TO_1", 3: "RELU6", 4: "TANH"}
 SAME, VALID = 0, 1  # Padding
 MOST_STATES = 256  # tensors that a WHILE hands from run to run
 
-_STRIDES = {"padding": (0, "b", 0), "stride_w": (1, "i", 0), "stride_h": (2, "i", 0)}
-
-# Option tables: their number in the union BuiltinOptions, and of each field that mica reads its slot, type and default.
+# Option tables: their number in the union BuiltinOptions, and each field that mica reads with its slot, its type (`b` and
+# `i` integers, `?` a truth, `f` a float) and its default, where that is not 0.
+_OPTIONS = """
+Conv2D                       1 padding:0b stride_w:1i stride_h:2i activation:3b dilation_w:4i=1 dilation_h:5i=1
+DepthwiseConv2D              2 padding:0b stride_w:1i stride_h:2i depth_multiplier:3i activation:4b dilation_w:5i=1
+                               dilation_h:6i=1
+Pool2D                       5 padding:0b stride_w:1i stride_h:2i filter_width:3i filter_height:4i activation:5b
+SVDF                         6 rank:0i activation:1b
+FullyConnected               8 activation:0b weights_format:1b
+Softmax                      9 beta:0f
+Concatenation               10 axis:0i activation:1b
+Add                         11 activation:0b
+L2Norm                      12 activation:0b
+ResizeBilinear              15 align_corners:2? half_pixel_centers:3?
+SpaceToDepth                19 block_size:0i
+Mul                         21 activation:0b
+Gather                      23 axis:0i batch_dims:1i
+Reducer                     27 keep_dims:0?
+Sub                         28 activation:0b
+Div                         29 activation:0b
+StridedSlice                32 begin_mask:0i end_mask:1i ellipsis_mask:2i new_axis_mask:3i shrink_axis_mask:4i offset:5?
+Split                       35 num_splits:0i
+ArgMax                      40 output_type:0b
+TransposeConv               49 padding:0b stride_w:1i stride_h:2i activation:3b
+Pack                        59 values_count:0i axis:1i
+Unpack                      64 num:0i axis:1i
+ArgMin                      57 output_type:0b
+SplitV                      79 num_splits:0i
+UnidirectionalSequenceLSTM  71 activation:0b cell_clip:1f projection_clip:2f time_major:3? diagonal:5?
+ResizeNearestNeighbor       74 align_corners:0? half_pixel_centers:1?
+LeakyRelu                   75 alpha:0f
+MirrorPad                   77 mode:0b
+ReverseSequence             87 seq_dim:0i batch_dim:1i
+While                       93 cond_subgraph_index:0i body_subgraph_index:1i
+DepthToSpace                94 block_size:0i
+BatchMatMul                101 adj_x:0? adj_y:1?
+Cumsum                     102 exclusive:0? reverse:1?
+Gelu                       116 approximate:0?
+"""
 Field = tuple[int, str, int | float]
-OPTIONS: dict[str, tuple[int, dict[str, Field]]] = {
-    "Conv2DOptions": (1, {**_STRIDES, "activation": (3, "b", 0), "dilation_w": (4, "i", 1), "dilation_h": (5, "i", 1)}),
-    "DepthwiseConv2DOptions": (
-        2,
-        {
-            **_STRIDES,
-            "depth_multiplier": (3, "i", 0),
-            "activation": (4, "b", 0),
-            "dilation_w": (5, "i", 1),
-            "dilation_h": (6, "i", 1),
-        },
-    ),
-    "Pool2DOptions": (
-        5,
-        {**_STRIDES, "filter_width": (3, "i", 0), "filter_height": (4, "i", 0), "activation": (5, "b", 0)},
-    ),
-    "SVDFOptions": (6, {"rank": (0, "i", 0), "activation": (1, "b", 0)}),
-    "FullyConnectedOptions": (8, {"activation": (0, "b", 0), "weights_format": (1, "b", 0)}),
-    "SoftmaxOptions": (9, {"beta": (0, "f", 0.0)}),
-    "ConcatenationOptions": (10, {"axis": (0, "i", 0), "activation": (1, "b", 0)}),
-    "AddOptions": (11, {"activation": (0, "b", 0)}),
-    "L2NormOptions": (12, {"activation": (0, "b", 0)}),
-    "ResizeBilinearOptions": (15, {"align_corners": (2, "?", 0), "half_pixel_centers": (3, "?", 0)}),
-    "SpaceToDepthOptions": (19, {"block_size": (0, "i", 0)}),
-    "MulOptions": (21, {"activation": (0, "b", 0)}),
-    "GatherOptions": (23, {"axis": (0, "i", 0), "batch_dims": (1, "i", 0)}),
-    "ReducerOptions": (27, {"keep_dims": (0, "?", 0)}),
-    "SubOptions": (28, {"activation": (0, "b", 0)}),
-    "DivOptions": (29, {"activation": (0, "b", 0)}),
-    "StridedSliceOptions": (
-        32,
-        {
-            "begin_mask": (0, "i", 0),
-            "end_mask": (1, "i", 0),
-            "ellipsis_mask": (2, "i", 0),
-            "new_axis_mask": (3, "i", 0),
-            "shrink_axis_mask": (4, "i", 0),
-            "offset": (5, "?", 0),
-        },
-    ),
-    "SplitOptions": (35, {"num_splits": (0, "i", 0)}),
-    "ArgMaxOptions": (40, {"output_type": (0, "b", 0)}),
-    "TransposeConvOptions": (49, {**_STRIDES, "activation": (3, "b", 0)}),
-    "PackOptions": (59, {"values_count": (0, "i", 0), "axis": (1, "i", 0)}),
-    "UnpackOptions": (64, {"num": (0, "i", 0), "axis": (1, "i", 0)}),
-    "ArgMinOptions": (57, {"output_type": (0, "b", 0)}),
-    "SplitVOptions": (79, {"num_splits": (0, "i", 0)}),
-    "UnidirectionalSequenceLSTMOptions": (
-        71,
-        {
-            "activation": (0, "b", 0),
-            "cell_clip": (1, "f", 0.0),
-            "projection_clip": (2, "f", 0.0),
-            "time_major": (3, "?", 0),
-            "diagonal": (5, "?", 0),
-        },
-    ),
-    "ResizeNearestNeighborOptions": (74, {"align_corners": (0, "?", 0), "half_pixel_centers": (1, "?", 0)}),
-    "LeakyReluOptions": (75, {"alpha": (0, "f", 0.0)}),
-    "MirrorPadOptions": (77, {"mode": (0, "b", 0)}),
-    "ReverseSequenceOptions": (87, {"seq_dim": (0, "i", 0), "batch_dim": (1, "i", 0)}),
-    "WhileOptions": (93, {"cond_subgraph_index": (0, "i", 0), "body_subgraph_index": (1, "i", 0)}),
-    "DepthToSpaceOptions": (94, {"block_size": (0, "i", 0)}),
-    "BatchMatMulOptions": (101, {"adj_x": (0, "?", 0), "adj_y": (1, "?", 0)}),
-    "CumsumOptions": (102, {"exclusive": (0, "?", 0), "reverse": (1, "?", 0)}),
-    "GeluOptions": (116, {"approximate": (0, "?", 0)}),
-}
+
+
+def _field(text: str) -> tuple[str, Field]:
+    """Return the name, slot, type and default of `dilation_w:4i=1`."""
+    name, _, about = text.partition(":")
+    slot, _, default = about.partition("=")
+    return name, (int(slot[:-1]), slot[-1], (float if slot[-1] == "f" else int)(default or 0))
+
+
+def _options() -> dict[str, tuple[int, dict[str, Field]]]:
+    """Return number and fields of each table; a line that begins with a space goes on."""
+    rows = [row.split() for row in _OPTIONS.strip().replace("\n ", " ").splitlines()]
+    return {f"{name}Options": (int(code), dict(map(_field, fields))) for name, code, *fields in rows}
+
+
+OPTIONS = _options()
