@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterable
+from typing import Any
 
 
 def printable(text: str) -> str:
@@ -23,3 +24,8 @@ def some(names: Iterable[str]) -> str:
 def three_digits(x: float) -> str:
     """4.22, 59,900: no exponent, and no more digits than are known."""
     return f"{x:.3g}" if abs(x) < 999.5 else f"{round(x, 2 - int(math.log10(abs(x)))):,.0f}"
+
+
+def attributes(of: object, names: str) -> dict[str, Any]:
+    """Return some attributes by their names: for --json, and the report page."""
+    return {name: getattr(of, name) for name in names.split()}

@@ -13,7 +13,7 @@ from mica.file import codec
 from mica.format import signature
 from mica.format.schema import STEP_FLAGS
 from mica.ir.ops import DEFINED_BY_ONNX, MICROSOFT_OPS
-from mica.printable import printable_lines
+from mica.printable import attributes, printable_lines
 
 JSON_KEYS = (
     "file, size, version, arena_bytes, inputs[], outputs[], layers[], metadata, signed, time, onnx; ops[]; "
@@ -155,31 +155,20 @@ def facts(path: str, model: codec.ModelFile, size: int) -> dict[str, Any]:
 
     def tensor(i: int) -> dict[str, Any]:
         t = model.tensors[i]
-        return {
-            "name": t.name,
-            "shape": list(t.dims),
-            "dtype": t.dtype,
-            "scale": t.scale,
-            "zero_point": t.zero_point,
-            "space": t.space,
-            "offset": t.offset,
-        }
+        return {"name": t.name, "shape": list(t.dims), **attributes(t, "dtype scale zero_point space offset")}
 
     return {
         "file": path,
         "size": size,
         "version": ".".join(str(v) for v in model.version),
-        "arena_bytes": model.arena_bytes,
-        "scratch_want": model.scratch_want,
-        "state_bytes": model.state_bytes,
+        **attributes(model, "arena_bytes scratch_want state_bytes"),
         "macs": sum(s.macs for s in model.steps),
         "kernels": model.kernels,
         "inputs": [tensor(i) for i in model.inputs],
         "outputs": [tensor(i) for i in model.outputs],
         "layers": [
             {
-                "name": s.name,
-                "kernel": s.kernel,
+                **attributes(s, "name kernel"),
                 "inputs": [tensor(i) for i in s.inputs],
                 "outputs": [tensor(i) for i in s.outputs],
                 "params": s.params,

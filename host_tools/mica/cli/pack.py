@@ -15,6 +15,7 @@ from mica.errors import MicaError
 from mica.file.codec import ModelFile
 from mica.format.names import clean, file_fault
 from mica.format.weights import CODE_BITS, LAYOUT_BY_CODE
+from mica.printable import attributes
 from mica.report.arena_chart import peak_row
 
 if TYPE_CHECKING:
@@ -113,13 +114,11 @@ def _facts(s: State, output: Path) -> dict[str, Any]:
         "size": len(packed.data),
         "weight_bytes": packed.weight_bytes,
         "arena_bytes": packed.plan.arena_bytes,
-        "scratch_want": model.scratch_want,
-        "scratch_min": model.scratch_min,
+        **attributes(model, "scratch_want scratch_min"),
         "arena_lower_bound": packed.plan.lower_bound,
         "strips": [[strip.first, strip.steps, len(strip.calls)] for strip in model.strips],
         "fed": None if model.fed is None else model.tensors[model.inputs[model.fed]].name,
-        "activation_bytes": packed.plan.activation_bytes,
-        "peak_step": packed.plan.peak_step,
+        **attributes(packed.plan, "activation_bytes peak_step"),
         "macs": packed.macs,
         "layers": layers(model, packed.plan.live_bytes),
         "recipe": {"name": packed.tuned.recipe.name, "tried": packed.tuned.tried},
@@ -162,11 +161,9 @@ def layers(model: ModelFile, live: list[int]) -> list[dict[str, Any]]:
     """One entry a step, for --json and the table."""
     return [
         {
-            "name": s.name,
-            "kernel": s.kernel,
+            **attributes(s, "name kernel macs"),
             "input": list(model.tensors[s.inputs[0]].dims),
             "output": list(model.tensors[s.outputs[0]].dims),
-            "macs": s.macs,
             "weight_bytes": s.constant_bytes,
             "weight_bits": LAYOUT_BY_CODE[s.layout].bits if "weights" in s.blobs else None,
             "live_bytes": live[k],

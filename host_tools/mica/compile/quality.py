@@ -17,6 +17,7 @@ from mica.compile.state import Compiled
 from mica.file.codec import ModelFile
 from mica.format.names import clean
 from mica.format.values import QUANTISED, dequantise_output, quantise_input
+from mica.printable import attributes
 from mica.reference import float_ops
 from mica.run.evaluation import Dataset
 from mica.run.output_errors import OutputErrors, Sums
@@ -48,15 +49,10 @@ class Quality:
         e = self.errors
         worst = e.worst
         facts = {
-            "sqnr_db": e.sqnr_db,
-            "plus_minus_db": e.plus_minus_db,
-            "agreement": e.agreement,
-            "samples": e.samples,
+            **attributes(e, "sqnr_db plus_minus_db agreement samples"),
             "outputs": [vars(output) for output in e.each],
             "worst_output": None if worst is None else vars(worst),
-            "worst_layer": self.worst_layer,
-            "data": self.data,
-            "cannot_tell": self.cannot_tell,
+            **attributes(self, "worst_layer data cannot_tell"),
         }
         return {**facts, "line": _line(facts)}
 

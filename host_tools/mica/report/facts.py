@@ -7,6 +7,7 @@ from mica.boards import BoardSpec, load_board
 from mica.cost.prediction import Prediction, predict
 from mica.cost.table import Table
 from mica.file.codec import ModelFile, TensorRecord
+from mica.printable import attributes
 from mica.report import arena_chart, front_end
 
 BOARDS = (
@@ -31,18 +32,14 @@ def facts(model: ModelFile, data: bytes, boards: Sequence[str] = BOARDS) -> dict
         "name": model.metadata.get("name", "model"),
         "size": len(data),
         "version": ".".join(str(v) for v in model.version),
-        "arena_bytes": model.arena_bytes,
-        "scratch_want": model.scratch_want,
-        "scratch_min": model.scratch_min,
-        "state_bytes": model.state_bytes,
+        **attributes(model, "arena_bytes scratch_want scratch_min state_bytes"),
         "macs": sum(s.macs for s in model.steps),
         "weight_bytes": sum(b.nbytes for s in model.steps for b in s.blobs.values()),
         "inputs": [_tensor(tensors[i]) for i in model.inputs],
         "outputs": [_tensor(tensors[i]) for i in model.outputs],
         "layers": [
             {
-                "name": s.name,
-                "kernel": s.kernel,
+                **attributes(s, "name kernel"),
                 "inputs": made_by[k],
                 "output": _tensor(tensors[s.outputs[0]]),
                 "macs": s.macs,
@@ -76,20 +73,15 @@ def _made_by(model: ModelFile) -> list[list[str]]:
 
 
 def _tensor(t: TensorRecord) -> dict[str, Any]:
-    return {"name": t.name, "shape": list(t.dims), "dtype": t.dtype, "scale": t.scale, "zero_point": t.zero_point}
+    return {"name": t.name, "shape": list(t.dims), **attributes(t, "dtype scale zero_point")}
 
 
 def _costs(p: Prediction, board: BoardSpec) -> dict[str, Any]:
     """board, core, fits, reasons, unit, total, milliseconds, and flash_milliseconds of them (None where nothing was measured), layers: cost of each or None."""
     time: Mapping[str, Any] = p.time or {}
     return {
-        "board": p.board,
+        **attributes(p, "board fits reasons"),
         "core": board.core,
-        "fits": p.fits,
-        "reasons": p.reasons,
-        "unit": time.get("unit"),
-        "total": time.get("total"),
-        "milliseconds": time.get("milliseconds"),
-        "flash_milliseconds": time.get("flash_milliseconds"),
+        **{key: time.get(key) for key in ("unit", "total", "milliseconds", "flash_milliseconds")},
         "layers": [layer["cost"] for layer in p.layers],
     }
