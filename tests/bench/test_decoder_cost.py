@@ -18,7 +18,7 @@ from mica.cost.table import Table
 from mica.file import codec
 from mica.file.codec import DTYPE_NUMPY, ModelFile
 from mica.importer import import_model
-from mica.packing import state_pairs
+from mica.packing import state
 
 LM = Path(__file__).resolve().parents[2].parent / "shared" / "models" / "lm"
 STEP = 500  # cycles beside each layer
@@ -39,7 +39,7 @@ def packed(name: str) -> ModelFile:
     path = LM / name / "step_opset24.onnx"
     data = {n: a[:SAMPLES].astype(np.float32) for n, a in np.load(LM / name / "calib.npz").items()}
     data["length"] = np.minimum(data["position"] + 1, ROWS[name])
-    return compile_file(path, data, plain=True, states=state_pairs.find(import_model(path))).model
+    return compile_file(path, data, plain=True, states=state.find(import_model(path))).model
 
 
 @pytest.mark.parametrize("name", list(ROWS))

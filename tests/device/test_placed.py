@@ -13,8 +13,8 @@ from mica.file import codec
 from mica.format import schema
 from mica.images import romfs
 from mica.link.board import Link
+from mica.run.board import place
 from mica.run.host import HostRunner
-from mica.run.placed import place
 
 DEMO = Path(demo.__file__).parent
 

@@ -14,7 +14,7 @@ from nets import Net
 from mica.cli.main import main
 from mica.compile import compile_file
 from mica.run import evaluation
-from mica.run.confusion import confusion
+from mica.run.accuracy import confusion
 
 CLASSES = 3
 

@@ -19,7 +19,7 @@ from mica.compile import Compiled, compile_file
 from mica.errors import Unsupported
 from mica.format.values import dequantise_output, quantise_input
 from mica.importer import import_model, vocabulary
-from mica.packing import state_pairs
+from mica.packing import state
 from mica.run.golden import most_rows
 from mica.run.host import HostRunner
 from mica.run.text import Wish, generate
@@ -98,7 +98,7 @@ def tokens(n: int) -> Arrays:
 
 
 def packed(path: Path, data: Arrays) -> Compiled:
-    pairs = state_pairs.find(import_model(path))
+    pairs = state.find(import_model(path))
     assert pairs == [("k_cache", "k_after"), ("v_cache", "v_after")]
     return compile_file(path, {n: a.astype(np.float32) for n, a in data.items()}, states=pairs)
 
@@ -168,7 +168,7 @@ def test_command_of_opset_24() -> None:
     data = {n: a[:110].astype(np.float32) for n, a in np.load(LM / "command" / "calib.npz").items()}
     data["length"] = data["position"] + 1
     vocabulary_of = vocabulary.read(f"{LM / 'command' / 'vocab.json'},begin=0,end=0")
-    compiled = compile_file(path, data, plain=True, states=state_pairs.find(import_model(path)), tokens=vocabulary_of)
+    compiled = compile_file(path, data, plain=True, states=state.find(import_model(path)), tokens=vocabulary_of)
     assert compiled.model.state_bytes == 6 * 4 * 64 * 12
     assert (compiled.model.arena_bytes or 0) < 1024  # no cache has a second place there
     runner = HostRunner(compiled.data)

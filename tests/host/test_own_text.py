@@ -12,7 +12,7 @@ import mica.demo
 from mica.data.calibration import load_calibration, samples_for
 from mica.importer import import_model, import_onnx
 from mica.ir.graph import Graph, StatePair
-from mica.packing.state_pairs import find
+from mica.packing.state import find
 from mica.passes import pipeline, streaming
 from mica.quantise import own_text
 from mica.quantise.calibrate import Samples

@@ -15,7 +15,7 @@ from mica.file import tokens
 from mica.file.tokens import Tokens
 from mica.format.values import dequantise_output
 from mica.importer import import_model, vocabulary
-from mica.packing import state_pairs
+from mica.packing import state
 from mica.reference import functions
 from mica.run.host import HostRunner
 from mica.run.text import run_inputs, tokens_of
@@ -41,7 +41,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> bytes:
     onnx.save(proto, path)
     data = {n: a[:110].astype(np.float32) for n, a in np.load(COMMAND / "calib.npz").items()}
     data["length"] = np.minimum(data["position"] + 1, WINDOW)
-    return compile_file(path, data, plain=True, states=state_pairs.find(import_model(path)), tokens=pieces()).data
+    return compile_file(path, data, plain=True, states=state.find(import_model(path)), tokens=pieces()).data
 
 
 def pieces() -> Tokens:

@@ -21,7 +21,7 @@ from mica.file import codec, tokens
 from mica.file.codec import ModelFile
 from mica.importer import import_model, vocabulary
 from mica.importer.onnx_file import file_sha256
-from mica.packing import state_pairs
+from mica.packing import state
 from mica.packing.tokens import with_tokens
 from mica.run import likelihood
 from mica.run.host import HostRunner, open_runner
@@ -136,10 +136,10 @@ def test_another_vocabulary(command: HostRunner, tmp_path: Path) -> None:
 
 def test_states_by_their_names() -> None:
     graph = import_model(DEMO / "command.onnx")
-    found = state_pairs.find(graph)
+    found = state.find(graph)
     assert found == [(f"{n}{i}_cache", f"{n}{i}_after") for i in range(3) for n in "kv"]
-    assert state_pairs.find(graph, found) == []
-    assert state_pairs._results("past_key_values.0.key")[0] == "present.0.key"
+    assert state.find(graph, found) == []
+    assert state._results("past_key_values.0.key")[0] == "present.0.key"
 
 
 # ---- figures

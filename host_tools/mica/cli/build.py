@@ -8,7 +8,7 @@ from pathlib import Path
 
 from mica.boards import BoardSpec, load_board, parse_size
 from mica.cli import options, outputs, text
-from mica.cli.say import say
+from mica.cli.text import say
 from mica.errors import MicaError, Unsupported, writing
 from mica.link import on_board
 from mica.link.emulated import EmulatedBoard

@@ -17,7 +17,7 @@ from mica.boards import load_board
 from mica.cli import model_options, target, text
 from mica.cli.eval import float_model_of
 from mica.cli.model_options import parse_shapes
-from mica.cli.say import say
+from mica.cli.text import say
 from mica.cost.prediction import predict
 from mica.cost.table import Table
 from mica.custom import CustomOps

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from mica.boards import BoardSpec, all_boards, load_board
 from mica.cli import options, text
-from mica.cli.say import say
 from mica.cli.target import add_memory
+from mica.cli.text import say
 from mica.errors import MicaError, Unsupported
 from mica.images import romfs, uf2
 from mica.link.emulated import start_emulator

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from mica.cli import heads, listening, target, text
-from mica.cli.say import say
+from mica.cli.text import say
 from mica.errors import MicaError
 from mica.file.codec import ModelFile
 from mica.file.pictures import KEY
@@ -16,7 +16,7 @@ from mica.listen import suggest
 from mica.listen.detection import recordings
 from mica.listen.gate import Gate
 from mica.run import accuracy, evaluation, likelihood, pictures, sound
-from mica.run.confusion import Confusion
+from mica.run.accuracy import Confusion
 from mica.run.float_model import FloatModel
 from mica.sound import front_ends
 

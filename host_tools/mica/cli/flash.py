@@ -11,7 +11,7 @@ from pathlib import Path
 
 from mica.boards import BoardSpec, load_board
 from mica.cli import outputs, text
-from mica.cli.say import say
+from mica.cli.text import say
 from mica.errors import Unsupported
 
 JSON_KEYS = (

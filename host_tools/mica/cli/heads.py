@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from mica.cli import text
-from mica.cli.say import say
+from mica.cli.text import say
 from mica.errors import MicaError, found_at
 from mica.file.codec import ModelFile
 from mica.learn import Head, digest

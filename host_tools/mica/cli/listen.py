@@ -8,7 +8,7 @@ import numpy as np
 
 from mica.cli import listening as words
 from mica.cli import options, target, text
-from mica.cli.say import say
+from mica.cli.text import say
 from mica.errors import MicaError
 from mica.file.codec import ModelFile
 from mica.listen import detection, suggest

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from mica.cli import options, target, text
-from mica.cli.say import say
+from mica.cli.text import say
 from mica.data import sounds
 from mica.errors import MicaError
 from mica.file.codec import ModelFile

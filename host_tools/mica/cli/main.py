@@ -16,7 +16,7 @@ from typing import Any, NoReturn, cast
 
 import mica
 from mica.cli import signals
-from mica.cli.say import say
+from mica.cli.text import say
 from mica.errors import MicaError, did_you_mean
 from mica.notes import Printer
 from mica.printable import printable_lines

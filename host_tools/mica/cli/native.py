@@ -12,7 +12,7 @@ import urllib.request
 from pathlib import Path, PurePosixPath
 
 from mica.cli import text
-from mica.cli.say import say
+from mica.cli.text import say
 from mica.errors import MicaError
 from mica.flash import board_files
 from mica.link import on_board

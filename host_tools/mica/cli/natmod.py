@@ -17,7 +17,7 @@ from typing import Any
 from mica.boards import load_board, native_of
 from mica.cli import outputs, text
 from mica.cli.build import add_for, add_micropython, add_with
-from mica.cli.say import say
+from mica.cli.text import say
 from mica.errors import MicaError
 from mica.toolchain import contents, mip_package, natmod
 from mica.toolchain.micropython import choose

@@ -12,7 +12,7 @@ from typing import Any
 
 from mica.boards import emulated_board
 from mica.cli import options, target, text
-from mica.cli.say import say
+from mica.cli.text import say
 from mica.errors import MicaError, found_at
 
 JSON_KEYS = "target, files[], head, sent, kept (bytes that were there already), seconds, confirmed, reason"

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 
 from mica.cli import options, text
-from mica.cli.say import say
+from mica.cli.text import say
 from mica.data import sounds
 from mica.errors import MicaError
 from mica.format.names import file_fault

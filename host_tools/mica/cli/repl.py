@@ -6,7 +6,7 @@ import sys
 from types import SimpleNamespace
 
 from mica.boards import emulated_board
-from mica.cli.say import say
+from mica.cli.text import say
 from mica.errors import MicaError
 from mica.link.board import BoardError
 from mica.link.emulated import EmulatedBoard

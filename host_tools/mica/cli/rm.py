@@ -4,7 +4,7 @@ import argparse
 
 from mica.cli import push as push_command
 from mica.cli import text
-from mica.cli.say import say
+from mica.cli.text import say
 from mica.errors import MicaError
 
 JSON_KEYS = "target, removed"

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from mica.cli import target, text
-from mica.cli.say import say
+from mica.cli.text import say
 from mica.data import calibration, sounds
 from mica.data import pictures as picture_files
 from mica.data.calibration import decode, fit_any, read_arrays

@@ -9,8 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from mica.cli.say import say
-from mica.cli.text import Progress
+from mica.cli.text import Progress, say
 from mica.custom import NO_CUSTOM, CustomOps
 from mica.data import tables
 from mica.errors import MicaError, found_at, reading

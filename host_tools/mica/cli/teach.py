@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from mica.cli import heads, outputs, target, text
-from mica.cli.say import say
+from mica.cli.text import say
 from mica.errors import MicaError
 from mica.learn import KINDS, Head, digest
 from mica.run import examples

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, TextIO
 
-from mica.printable import printable
+from mica.printable import printable, printable_lines
 
 if TYPE_CHECKING:
     from mica.compile import Watch
@@ -129,3 +129,8 @@ def watch() -> Iterator[Watch]:
             lambda line: print(f"mica: warning: {line}", file=sys.stderr),
             lambda line: print(f"mica: {line}", file=sys.stderr),
         )
+
+
+def say(message: str) -> None:
+    """Print a remark on stderr; stdout is for results."""
+    print(f"mica: {printable_lines(message)}", file=sys.stderr, flush=True)

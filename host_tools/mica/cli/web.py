@@ -11,7 +11,7 @@ import threading
 from pathlib import Path
 
 from mica.cli import text
-from mica.cli.say import say
+from mica.cli.text import say
 from mica.errors import MicaError
 
 JSON_KEYS = "address, folder"

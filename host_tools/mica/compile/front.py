@@ -11,7 +11,7 @@ from mica.compile.state import State
 from mica.data import calibration
 from mica.errors import MicaError
 from mica.ir.front_end import IN_GRAPH, FrontEnd
-from mica.packing import state_pairs
+from mica.packing import state
 from mica.passes import streaming
 from mica.sound import front_ends, recognise
 
@@ -41,7 +41,7 @@ def find_states(s: State) -> State:
     if s.job.states is not None:
         s.pairs = list(s.job.states)
         return s
-    s.pairs = pairs = state_pairs.find(s.graph, s.graph.states, lambda name: _fed(s.job.samples, name))
+    s.pairs = pairs = state.find(s.graph, s.graph.states, lambda name: _fed(s.job.samples, name))
     if pairs:
         shown = ", ".join(f"{a}={b}" for a, b in pairs[:3]) + (f" and {len(pairs) - 3} more" if len(pairs) > 3 else "")
         s.watch.note(f"states found by their names: {shown}; --state none takes none")

@@ -20,8 +20,7 @@ from mica.format.values import QUANTISED, dequantise_output, quantise_input
 from mica.printable import attributes
 from mica.reference import float_ops
 from mica.run.evaluation import Dataset
-from mica.run.output_errors import OutputErrors, Sums
-from mica.run.output_kinds import CLASS, MAP, NUMBERS, SCORES
+from mica.run.output_errors import CLASS, MAP, NUMBERS, SCORES, OutputErrors, Sums
 
 SAMPLES = 64  # at most
 MAX_MACS = 300_000_000  # of all of them; two samples always

@@ -12,7 +12,7 @@ import onnx
 from onnx import TensorProto, helper
 
 from mica import __version__
-from mica.exporter import conv, elementwise, movement, norm, pool, reduce, softmax
+from mica.exporter import conv, elementwise, movement, norm, pool, reduce
 from mica.exporter import exact as exact_forms
 from mica.exporter.builder import Builder
 from mica.exporter.step import OPSET, Form, NoForm, Step
@@ -26,7 +26,7 @@ DOMAIN = "mica"
 _TYPES = {"i8": TensorProto.INT8, "u8": TensorProto.UINT8, "i16": TensorProto.INT16, "u16": TensorProto.UINT16}
 _TYPES |= {"i32": TensorProto.INT32, "u32": TensorProto.UINT32}
 
-FAMILIES = (conv, pool, elementwise, softmax, movement, reduce, norm)
+FAMILIES = (conv, pool, elementwise, movement, reduce, norm)
 FORMS: dict[str, Form] = {kernel: form for family in FAMILIES for kernel, form in family.FORMS.items()}
 # What is not what a step does: its cost is noted at another node, where it has one.
 _AROUND = {"DequantizeLinear", "QuantizeLinear", "Transpose", "Reshape", "Clip", "Relu", "Slice", "Identity", "Cast"}

@@ -15,7 +15,7 @@ from mica.link.targets import open_board
 from mica.listen.detection import Detector, Event, Settings
 from mica.listen.gate import Gate
 from mica.run import sound
-from mica.run.placed import Placed, out_of_memory_of, place
+from mica.run.board import Placed, out_of_memory_of, place
 
 _PDM_WORDS = "expected clk=N,data=N and perhaps ratio=64, 128 or 256, gain=1 to 64"
 _WORDS = "expected sck=N,ws=N,sd=N and perhaps id=N, bits=16 or 32"

@@ -1,26 +1,28 @@
 """A model on a board: sends it, feeds it, reads it back. The board's half is `firmware/mica/remote.py`, which defines
-the lines that go over the wire."""
+the lines that go over the wire. It lies in the board's flash, if an equal file is there, else in its RAM."""
 
 import binascii
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from mica.boards import emulated_board
 from mica.boards.isa import isas
 from mica.custom import NO_CUSTOM, CustomOps
+from mica.errors import MicaError
 from mica.file import codec
 from mica.file.codec import DTYPE_NUMPY
-from mica.link import answers, rp2350
+from mica.format import schema
+from mica.link import answers, on_board, rp2350
 from mica.link.answers import Answer, ask, number, one_of
-from mica.link.board import ANSWER_BYTES, SILENCE, BoardError, Exchange, Say
-from mica.link.diagnosis import check_board
+from mica.link.board import ANSWER_BYTES, SILENCE, BoardError, Exchange, Link, PutProgress, Say
+from mica.link.diagnosis import check_board, out_of_memory
 from mica.link.functions import Function, Symbols
 from mica.link.qemu import INSTRUCTIONS_A_SECOND
 from mica.link.targets import open_board
 from mica.link.virtual_pico import BLOCKS_ON_BOARD, CYCLES_ON_BOARD, INSTRUCTIONS_ON_BOARD, WAITS_ON_BOARD, VirtualPico
-from mica.run.placed import Placed, out_of_memory_of, place
+from mica.printable import printable
 from mica.run.runner import Inputs, Runner, Times
 
 _ROM_NAME = "model.mica"
@@ -219,3 +221,33 @@ class BoardRunner(Runner):
         if self.icount and self.facts is not None and self.facts.clock:
             return "instructions", "time.ticks_cpu", 0x3FFFFFFF, INSTRUCTIONS_A_SECOND / self.facts.clock
         return "seconds", "time.ticks_us", 0x3FFFFFFF, 1e-6
+
+
+_HEAD = schema.record_bytes(schema.HEADER)
+
+
+@dataclass(frozen=True)
+class Placed:
+    """source: the expression that mica.Model takes on the board. copied: whether RAM holds the file's bytes."""
+
+    source: str
+    copied: bool
+
+
+def place(board: Link, data: bytes, name: str, progress: PutProgress | None = None, say: Say | None = None) -> Placed:
+    """Find the model on the board by its checksum, else send it as the variable `name`. Raises BoardError."""
+    lean = codec.without_golden(data)
+    answer = ask(board, on_board.call("find_model", data[:_HEAD], lean[:_HEAD]))
+    for (path,) in answer.all("found", answers.name)[:1]:
+        if say is not None and not board.rom_files:
+            say(f"{board.name} has this model: its own copy {printable(path)} is used")
+        return Placed(repr(path), not path.startswith("/rom/"))
+    board.put(lean, name, progress)
+    return Placed(name, True)
+
+
+def out_of_memory_of(board: Link, data: bytes, placed: Placed | None) -> MicaError:
+    """The error for the user after a MemoryError, raised as the model was sent (placed is None then) or loaded."""
+    model = codec.decode(data)
+    size = len(codec.without_golden(data)) if placed is None or placed.copied else 0
+    return out_of_memory(board, (model.arena_bytes or 0) + model.scratch_min, size)

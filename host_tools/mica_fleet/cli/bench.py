@@ -5,7 +5,7 @@ import dataclasses
 from typing import Any
 
 from mica.cli import target, text
-from mica.cli.say import say
+from mica.cli.text import say
 from mica.errors import MicaError
 from mica_fleet.cutting import run_parts
 from mica_fleet.open import is_fleet, links_of

@@ -16,7 +16,7 @@ import numpy as np
 from mica.boards import emulated_boards
 from mica.cli import eval as eval_command
 from mica.cli import target, text
-from mica.cli.say import say
+from mica.cli.text import say
 from mica.data.calibration import decode, fit_any, read_arrays
 from mica.errors import MicaError, reading, writing
 from mica.file import codec

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from mica.cli import target, text
-from mica.cli.say import say
+from mica.cli.text import say
 from mica.errors import MicaError
 from mica.file import codec
 from mica_fleet import inference_api

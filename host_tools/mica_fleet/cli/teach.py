@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from mica.cli import heads, outputs, target, text
-from mica.cli.say import say
+from mica.cli.text import say
 from mica.errors import MicaError
 from mica.file import codec
 from mica_fleet import teach as lessons

@@ -24,7 +24,7 @@ import mica
 from mica.boards import load_board
 from mica.cli import text
 from mica.cli.main import main
-from mica.cli.say import say
+from mica.cli.text import say
 from mica.errors import MicaError
 from mica.link import child
 from mica.run.host import HostRunner

@@ -8,8 +8,7 @@ from mica.format.values import HIGH, LOW
 from mica.ir.graph import Graph, Node, Quant
 from mica.kernels.dense import MATMUL_MOST
 from mica.quantise.groups import real_range
-from mica.quantise.kernels.common import act, emit, quant
-from mica.quantise.kernels.operands import common_factors, operand, table, temporary
+from mica.quantise.kernels.common import act, common_factors, emit, operand, quant, table, temporary
 from mica.quantise.params import TRUTH_QUANT, quantise_multiplier
 from mica.reference.functions import floor_log2
 
