@@ -5,22 +5,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from mica.kernels.base import (
-    ACT,
-    Array,
-    Blobs,
-    Cost,
-    Dims,
-    Kernel,
-    Params,
-    Shapes,
-    Step,
-    Tensor,
-    Tensors,
-    copies,
-    elements,
-)
-from mica.kernels.integers import Output, clamp, int32, requantise
+from mica.kernels.base import ACT, Cost, Dims, Kernel, Shapes, Step, Tensor, Tensors
+from mica.kernels.counts import copies, elements
+from mica.kernels.integers import Array, Blobs, Output, Params, clamp, int32, requantise
 from mica.kernels.rules import INT32_LIMIT, act, require
 
 MOST_WIDTH = 32768  # of a query: 255 * 128 * this and as much again stay below 2**31

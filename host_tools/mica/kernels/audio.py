@@ -8,8 +8,9 @@ import numpy as np
 
 from mica.format.schema import MAX_BYTES, MAX_DIM
 from mica.kernels import speech
-from mica.kernels.base import ACT, Array, Blobs, Cost, Kernel, Params, Shapes, Step, Tensor, Tensors, elements
-from mica.kernels.integers import Output, clamp, int32, log2, requantise
+from mica.kernels.base import ACT, Cost, Kernel, Shapes, Step, Tensor, Tensors
+from mica.kernels.counts import elements
+from mica.kernels.integers import Array, Blobs, Output, Params, clamp, int32, log2, requantise
 from mica.kernels.rules import act, requant, require
 
 POWER, PEAK, LIMIT, DCT, BEFORE, PAD, MIRROR = 1, 2, 4, 8, 16, 32, 64  # bits of `flags`

@@ -8,8 +8,8 @@ import numpy as np
 from mica.format.schema import MAX_DIM
 from mica.kernels import audio
 from mica.kernels.audio import LEAST_POINTS, MOST_POINTS
-from mica.kernels.base import ACT, REQUANT, Array, Blobs, Cost, Kernel, Params, Shapes, Step, Tensor, Tensors
-from mica.kernels.integers import Output, clamp, int32, requantise
+from mica.kernels.base import ACT, REQUANT, Cost, Kernel, Shapes, Step, Tensor, Tensors
+from mica.kernels.integers import Array, Blobs, Output, Params, clamp, int32, requantise
 from mica.kernels.rules import act, per_channel, require
 
 STATS = ("mean", "std", "rms", "min", "max", "ptp", "cross", "zeros")  # by their number in `stats`

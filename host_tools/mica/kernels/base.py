@@ -1,4 +1,4 @@
-"""The row that describes a kernel, the types of its columns, and counts of work that rows share.
+"""The row that describes a kernel, and the types of its columns.
 
 A kernel is one row: its record in the file, its rules, its integers, its scratch, its multiply-accumulates and what its cost
 depends on. The rows stand in the files of this folder, one file a family, as in `firmware/mica/fallback`. They import
@@ -10,7 +10,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from mica.format.schema import STEP_FLAGS
 from mica.format.weights import PLAIN, Layout
 from mica.kernels.integers import Array, Blobs, Output, Params
 
@@ -133,30 +132,3 @@ class Kernel:
     def op(self) -> str:
         """The name without the element type: of its C files, loader and structure."""
         return self.name.removesuffix("_s8")
-
-
-def elements(t: Tensor) -> int:
-    """Number of elements."""
-    return math.prod(t.dims)
-
-
-def is_fast(step: Step) -> bool:
-    """True if the fast kernels may take the step."""
-    return bool(step.flags & STEP_FLAGS["FAST"])
-
-
-def rows_counts(step: Step, xs: Tensors, y: Tensor, scratch: int) -> Cost:
-    """One result after another for the rows along the last dimension."""
-    n, size = xs[0].dims[-1] if xs[0].dims else 1, elements(xs[0])
-    return "", {"row": size / n, "in": float(size)}
-
-
-def quotient_bits(outer: int, each: int) -> float:
-    """Bits of the block numbers of all rows, in `outer` blocks of `each` rows. Each row finds its block by a division;
-    a core that divides in software pays for each bit."""
-    return float(each * sum(outer - (1 << b) for b in range((outer - 1).bit_length())))
-
-
-def copies(*lengths: int) -> str:
-    """The C library's memcpy is quicker where lengths, and with them addresses, are multiples of words."""
-    return "words" if all(n % 4 == 0 for n in lengths) else "bytes"

@@ -9,24 +9,20 @@ from mica.kernels.base import (
     ACT,
     REQUANT,
     SCRATCH_FIXED,
-    Array,
-    Blobs,
     Cost,
     Counts,
     Dims,
     Kernel,
-    Params,
     Scratch,
     Shapes,
     Step,
     Tensor,
     Tensors,
-    elements,
-    is_fast,
     weights_macs,
 )
 from mica.kernels.conv_algorithms import conv2d_algorithms
-from mica.kernels.integers import Output, dot, finish
+from mica.kernels.counts import elements, is_fast
+from mica.kernels.integers import Array, Blobs, Output, Params, dot, finish
 from mica.kernels.rules import act, image, per_channel, require
 from mica.kernels.windows import WINDOW, Windows, canvas, taps_of, window_rules, windows_of
 

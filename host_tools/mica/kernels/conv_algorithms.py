@@ -3,7 +3,8 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from mica.kernels.base import Cost, Step, Tensor, Tensors, is_fast
+from mica.kernels.base import Cost, Step, Tensor, Tensors
+from mica.kernels.counts import is_fast
 from mica.kernels.windows import windows_of
 
 PAIRED_WORDS = 96  # of a channel's weights that are done in one part: MICA_PAIRED_WORDS of kernels/isa/armv6m/kernels.h

@@ -4,7 +4,8 @@ import json
 from typing import Any
 
 from mica.format.schema import MAX_KERNEL_ID
-from mica.kernels.base import Blobs, Kernel, Params, Tensor, Tensors
+from mica.kernels.base import Kernel, Tensor, Tensors
+from mica.kernels.integers import Blobs, Params
 from mica.kernels.rules import ANY_LENGTH, Broken
 
 

@@ -10,22 +10,18 @@ from mica.kernels.base import (
     ACT,
     REQUANT,
     SCRATCH_FIXED,
-    Array,
-    Blobs,
     Cost,
     Dims,
     Kernel,
-    Params,
     Scratch,
     Shapes,
     Step,
     Tensor,
     Tensors,
-    elements,
-    is_fast,
     weights_macs,
 )
-from mica.kernels.integers import Output, both, clamp, dot, finish, int32, requantise
+from mica.kernels.counts import elements, is_fast
+from mica.kernels.integers import Array, Blobs, Output, Params, both, clamp, dot, finish, int32, requantise
 from mica.kernels.rules import act, broadcast, per_channel, requant, require
 
 

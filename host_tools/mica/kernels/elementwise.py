@@ -4,8 +4,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from mica.kernels.base import ACT, Array, Blobs, Cost, Kernel, Params, Shapes, Step, Tensor, Tensors, elements
-from mica.kernels.integers import Output, both, clamp, int32, requantise
+from mica.kernels.base import ACT, Cost, Kernel, Shapes, Step, Tensor, Tensors
+from mica.kernels.counts import elements
+from mica.kernels.integers import Array, Blobs, Output, Params, both, clamp, int32, requantise
 from mica.kernels.rules import INT32_LIMIT, act, broadcast, requant, require, same
 
 

@@ -6,21 +6,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from mica.format.schema import MAX_BYTES, MAX_RANK
-from mica.kernels.base import (
-    Array,
-    Blobs,
-    Cost,
-    Kernel,
-    Params,
-    Shapes,
-    Step,
-    Tensor,
-    Tensors,
-    copies,
-    elements,
-    quotient_bits,
-)
-from mica.kernels.integers import Output
+from mica.kernels.base import Cost, Kernel, Shapes, Step, Tensor, Tensors
+from mica.kernels.counts import copies, elements, quotient_bits
+from mica.kernels.integers import Array, Blobs, Output, Params
 from mica.kernels.rules import beside_axis, require, same, same_quantisation
 
 

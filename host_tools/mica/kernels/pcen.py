@@ -10,8 +10,8 @@ import numpy as np
 from mica.format.schema import MAX_BYTES, MAX_DIM
 from mica.kernels import audio
 from mica.kernels.audio import BEFORE, POWER
-from mica.kernels.base import Array, Blobs, Cost, Kernel, Params, Shapes, Step, Tensor, Tensors
-from mica.kernels.integers import Output
+from mica.kernels.base import Cost, Kernel, Shapes, Step, Tensor, Tensors
+from mica.kernels.integers import Array, Blobs, Output, Params
 from mica.kernels.rules import require
 from mica.kernels.speech import frames_and_noise, frames_of, from_bytes, to_bytes
 

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from mica.format.schema import MAX_DIM
-from mica.kernels.base import ACT, Array, Blobs, Cost, Kernel, Params, Shapes, Step, Tensor, Tensors
-from mica.kernels.integers import Output, clamp, int32, requantise
+from mica.kernels.base import ACT, Cost, Kernel, Shapes, Step, Tensor, Tensors
+from mica.kernels.integers import Array, Blobs, Output, Params, clamp, int32, requantise
 from mica.kernels.rules import INT32_LIMIT, act, image, require, same_quantisation
 from mica.kernels.windows import WINDOW, canvas, taps_of, window_rules, windows_of
 

@@ -6,8 +6,8 @@ import numpy as np
 
 from mica.format.schema import MAX_BYTES, MULT_MAX, MULT_MIN, SHIFT_MAX, SHIFT_MIN
 from mica.format.values import clip_s8
-from mica.kernels.base import Array, Blobs, Cost, Dims, Kernel, Params, Shapes, Step, Tensor, Tensors
-from mica.kernels.integers import Output, dot, int32, requantise
+from mica.kernels.base import Cost, Dims, Kernel, Shapes, Step, Tensor, Tensors
+from mica.kernels.integers import Array, Blobs, Output, Params, dot, int32, requantise
 from mica.kernels.rules import INT32_LIMIT, Broken, require
 
 GATES = (1, 4, 3, 3)  # of a simple cell, an LSTM, and both kinds of GRU

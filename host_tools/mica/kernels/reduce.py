@@ -5,22 +5,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from mica.kernels.base import (
-    ACT,
-    Array,
-    Blobs,
-    Cost,
-    Kernel,
-    Params,
-    Shapes,
-    Step,
-    Tensor,
-    Tensors,
-    elements,
-    quotient_bits,
-)
+from mica.kernels.base import ACT, Cost, Kernel, Shapes, Step, Tensor, Tensors
+from mica.kernels.counts import elements, quotient_bits
 from mica.kernels.dense import MATMUL_MOST
-from mica.kernels.integers import Output, clamp, int32, log2, requantise, root
+from mica.kernels.integers import Array, Blobs, Output, Params, clamp, int32, log2, requantise, root
 from mica.kernels.rules import act, beside_axis, requant, require, same_quantisation
 
 REDUCE_MODES = ("sum", "max", "min", "squares", "absolute", "root", "log")

@@ -5,8 +5,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from mica.format.values import saturate
-from mica.kernels.base import Array, Blobs, Cost, Kernel, Params, Shapes, Step, Tensor, Tensors, elements
-from mica.kernels.integers import Output, int32
+from mica.kernels.base import Cost, Kernel, Shapes, Step, Tensor, Tensors
+from mica.kernels.counts import elements
+from mica.kernels.integers import Array, Blobs, Output, Params, int32
 from mica.kernels.rules import image, require, same_quantisation
 
 RESIZE_ONE, RESIZE_MOST = 2048, 2896  # sum of the weights of an entry; largest sum of their absolute values

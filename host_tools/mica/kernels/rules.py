@@ -3,7 +3,8 @@
 import numpy as np
 
 from mica.format.schema import MULT_MAX, MULT_MIN, SHIFT_MAX, SHIFT_MIN
-from mica.kernels.base import Dims, Params, Shapes, Tensor
+from mica.kernels.base import Dims, Shapes, Tensor
+from mica.kernels.integers import Params
 
 INT32_LIMIT = 2**31
 ANY_LENGTH = -(2**31)  # of a constant whose length nothing else says

@@ -2,7 +2,8 @@
 
 from mica.format.schema import SCRATCH_LEAST
 from mica.kernels import KERNEL_BY_NAME
-from mica.kernels.base import Dims, Params
+from mica.kernels.base import Dims
+from mica.kernels.integers import Params
 
 
 def scratch_min(kernel: str, out_channels: int, p: Params | None = None) -> int:

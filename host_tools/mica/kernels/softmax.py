@@ -5,8 +5,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from mica.kernels.base import ACT, Array, Blobs, Cost, Kernel, Params, Shapes, Step, Tensor, Tensors, rows_counts
-from mica.kernels.integers import Output, clamp, int32, log2
+from mica.kernels.base import ACT, Cost, Kernel, Shapes, Step, Tensor, Tensors
+from mica.kernels.counts import rows_counts
+from mica.kernels.integers import Array, Blobs, Output, Params, clamp, int32, log2
 from mica.kernels.rules import INT32_LIMIT, act, require, same
 
 

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from mica.format.schema import MAX_BYTES, MAX_DIM
-from mica.kernels.base import Array, Blobs, Cost, Params, Shapes, Step, Tensor, Tensors
-from mica.kernels.integers import Output, clamp, requantise
+from mica.kernels.base import Cost, Shapes, Step, Tensor, Tensors
+from mica.kernels.integers import Array, Blobs, Output, Params, clamp, requantise
 from mica.kernels.rules import act, requant, require
 
 LEAST_POINTS, MOST_POINTS = 32, 2048  # of the Fourier transform

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from mica.format.schema import MAX_BYTES
-from mica.kernels.base import ACT, Array, Blobs, Cost, Kernel, Params, Shapes, Step, Tensor, Tensors, elements
-from mica.kernels.integers import Output, clamp, int32, requantise
+from mica.kernels.base import ACT, Cost, Kernel, Shapes, Step, Tensor, Tensors
+from mica.kernels.counts import elements
+from mica.kernels.integers import Array, Blobs, Output, Params, clamp, int32, requantise
 from mica.kernels.rules import INT32_LIMIT, act, requant, require
 
 # Words of trees_s8: the first of a record has bit 15 clear, the others have it set.

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from mica.kernels import tabular
-from mica.kernels.base import ACT, Array, Blobs, Cost, Kernel, Params, Shapes, Step, Tensor, Tensors, elements
-from mica.kernels.integers import Output, clamp, int32, requantise, root
+from mica.kernels.base import ACT, Cost, Kernel, Shapes, Step, Tensor, Tensors
+from mica.kernels.counts import elements
+from mica.kernels.integers import Array, Blobs, Output, Params, clamp, int32, requantise, root
 from mica.kernels.rules import INT32_LIMIT, act, requant, require
 
 SUM, SQUARES, PRODUCTS = 0, 1, 2  # kinds of distances_s8

@@ -6,23 +6,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from mica.format.values import HIGH16, LOW16
-from mica.kernels.base import (
-    ACT,
-    REQUANT,
-    Array,
-    Blobs,
-    Cost,
-    Kernel,
-    Params,
-    Shapes,
-    Step,
-    Tensor,
-    Tensors,
-    elements,
-    rows_counts,
-    weights_macs,
-)
-from mica.kernels.integers import Output, clamp, requantise
+from mica.kernels.base import ACT, REQUANT, Cost, Kernel, Shapes, Step, Tensor, Tensors, weights_macs
+from mica.kernels.counts import elements, rows_counts
+from mica.kernels.integers import Array, Blobs, Output, Params, clamp, requantise
 from mica.kernels.rules import Broken, act, broadcast, image, per_channel, requant, require, same
 from mica.kernels.windows import WINDOW, canvas, taps_of, window_rules, windows_of
 

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from mica.format.schema import MAX_DIM
-from mica.kernels.base import Array, Params, Step, Tensor
-from mica.kernels.integers import Output
+from mica.kernels.base import Step, Tensor
+from mica.kernels.integers import Array, Output, Params
 from mica.kernels.rules import require
 
 WINDOW = ("kernel_h", "kernel_w", "stride_h", "stride_w", "dilation_h", "dilation_w", "pad_top", "pad_left")

@@ -93,7 +93,7 @@ INSERTED: dict[str, list[tuple[str, str]]] = {
         ('    "Softmax": lambda node, a, shape: softmax(a[0]),', '    "Hardmax": _hardmax,\n'),
     ],
     "host_tools/mica/quantise/kernels/softmax.py": [
-        ('STEPS = {"Softmax": _softmax}', _STEP),
+        ('STEPS = {"Softmax": _softmax, "Unary": _unary}', _STEP),
     ],
     "usermod_c/include/families/rows.h": [("// ---- reduce_s8: ", _CONTRACT)],
     "firmware/mica/fallback/softmax.py": [("def log_softmax_s8(step):", _FALLBACK)],
@@ -101,9 +101,12 @@ INSERTED: dict[str, list[tuple[str, str]]] = {
 # file -> (what stands there once, what takes its place)
 REPLACED: dict[str, tuple[str, str]] = {
     "host_tools/mica/kernels/softmax.py": ("log_softmax_s8)\n", "hardmax_s8, log_softmax_s8)\n"),
-    "host_tools/mica/passes/lower/normalise.py": ('"Softmax": _softmax}', '"Softmax": _softmax, "Hardmax": _softmax}'),
+    "host_tools/mica/passes/lower/normalise.py": (
+        '("LogSoftmax", "Softmax"), _s',
+        '("Hardmax", "LogSoftmax", "Softmax"), _s',
+    ),
     "host_tools/mica/quantise/kernels/softmax.py": (
-        '{"Softmax": _softmax}',
-        '{"Softmax": _softmax, "Hardmax": _hardmax}',
+        '"Unary": _unary}',
+        '"Unary": _unary, "Hardmax": _hardmax}',
     ),
 }
