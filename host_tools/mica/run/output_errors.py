@@ -73,7 +73,7 @@ class ChannelSums:
 
 @dataclass(frozen=True)
 class OutputError:
-    """Holds the error of one output over all samples. kind: of `output_kinds`. sqnr_db: None where nothing varies;
+    """Holds the error of one output over all samples. kind: see `CLASS`. sqnr_db: None where nothing varies;
     error: the root of the mean
     square, and largest, both in the output's unit. distinct: different answers of the element that has most of them, and
     expected: as many in float. alike: of `of` classes; found: of `of` scores above 0.5 in float, others: besides.
@@ -234,7 +234,7 @@ class OutputErrors:
     """
 
     def __init__(self, model: ModelFile, labels: int = 0, classes: bool = False) -> None:
-        """labels, classes: as `output_kinds.kind`."""
+        """labels, classes: as of `kind`."""
         self.outputs = [
             _Output(model.tensors[t], kind(model, k, labels, classes), labels) for k, t in enumerate(model.outputs)
         ]
