@@ -6,9 +6,6 @@ model.run()            # or model.run_step(i) for i in range(model.steps)
 y = model.output(0)
 """
 
-from collections.abc import Iterator
-from typing import Any, Protocol
-
 import numpy as np
 
 from ..custom import NO_CUSTOM, CustomOps
@@ -29,45 +26,17 @@ NAME = f"C engine ({_engine.isa()} kernels)" if _engine else "numpy reference (n
 Array = np.ndarray
 
 
-class LoadedModel(Protocol):
-    """The interface of both implementations. Arrays have the tensor's shape and are copies."""
-
-    @property
-    def steps(self) -> int:
-        """Number of steps."""
-
-    @property
-    def info(self) -> dict[str, int]:
-        """Sizes in bytes, and counts."""
-
-    def set_input(self, i: int, values: Any) -> None:
-        """Copy model input i; values have the tensor's type and number of elements."""
-
-    def run(self) -> None:
-        """All steps, in order."""
-
-    def run_step(self, i: int) -> None:
-        """One step."""
-
-    def layers(self) -> Iterator[Array]:
-        """Runs all steps; yields a copy of each one's output, in their order: right after it, or after its strip."""
-
-    def output(self, i: int) -> Array:
-        """A copy of model output i."""
-
-    def tensor(self, i: int) -> Array:
-        """A copy of tensor i as it is in memory now."""
-
-    def reset_state(self) -> None:
-        """Set the state tensors back to their zero points."""
-
-
 class NativeModel(native.NativeModel):
     """A model in the C engine of this installation; `scratch_bytes` as in `native.NativeModel`."""
 
     def __init__(self, data: bytes, scratch_bytes: int = -1) -> None:
         assert _engine is not None
         super().__init__(_engine, data, scratch_bytes)
+
+
+LoadedModel = (
+    NativeModel | ReferenceModel
+)  # they have the same interface: arrays have the tensor's shape and are copies
 
 
 def load(data: bytes, custom: CustomOps = NO_CUSTOM) -> LoadedModel:

@@ -1,37 +1,18 @@
 """The list of all kernels. A kernel is one row (`base.Kernel`) in the file of its family."""
 
-from mica.kernels import (
-    attention,
-    audio,
-    axes,
-    conv,
-    custom,
-    dense,
-    elementwise,
-    movement,
-    norm,
-    pcen,
-    pool,
-    recurrent,
-    reduce,
-    resize,
-    softmax,
-    tabular,
-    vectors,
-    wide,
-)
+from importlib import import_module
+
 from mica.kernels.base import Kernel
+from mica.kernels.custom import CUSTOM as CUSTOM
 
 # The files of `firmware/mica/fallback` have these names too.
+_FAMILIES = """
+conv dense pool elementwise softmax movement resize reduce norm recurrent tabular vectors audio pcen axes attention wide
+"""
 FAMILIES: dict[str, tuple[Kernel, ...]] = {
-    family.__name__.rpartition(".")[2]: family.KERNELS
-    for family in (
-        *(conv, dense, pool, elementwise, softmax, movement, resize, reduce, norm, recurrent, tabular, vectors),
-        *(audio, pcen, axes, attention, wide),
-    )
+    name: import_module(f"{__name__}.{name}").KERNELS for name in _FAMILIES.split()
 }
 KERNELS = tuple(sorted((k for rows in FAMILIES.values() for k in rows), key=lambda k: k.id))
-CUSTOM = custom.CUSTOM
 
 KERNEL_BY_NAME = {k.name: k for k in (*KERNELS, CUSTOM)}
 KERNEL_BY_ID = {k.id: k for k in (*KERNELS, CUSTOM)}

@@ -6,13 +6,13 @@ Heads that share keys and values are rows of one product, so that nothing is rep
 the same for all queries. With length 0 the result is the mean of all values, where ONNX says 0; no decoder asks for it.
 """
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import onnx
 from onnx import helper
 
+from mica.importer.expand.operators import Writer
 from mica.importer.state import ImportState
 
 _DEFAULTS: dict[str, Any] = {"is_causal": 0, "softcap": 0.0, "left_window_size": -1, "right_window_size": -1}
@@ -34,21 +34,8 @@ def by_length(state: ImportState, proto: onnx.NodeProto) -> list[onnx.NodeProto]
         return None
     if any(attrs.get(name, value) != value for name, value in _DEFAULTS.items() if name != "is_causal"):
         return None
-    nodes: list[onnx.NodeProto] = []
-
-    def name(what: str) -> str:
-        return state.fresh(f"{proto.name or proto.output[0]}.{what}")
-
-    def emit(op: str, inputs: Sequence[str], output: str = "", **attributes: Any) -> str:
-        output = output or name(op.lower())
-        nodes.append(helper.make_node(op, inputs, [output], proto.name, **attributes))
-        return output
-
-    def constant(what: str, value: np.ndarray) -> str:
-        result = name(what)
-        state.add_constant(result, value)
-        return result
-
+    n = Writer(state, proto)
+    emit, constant = n.emit, n.constant
     q, k, v = proto.input[:3]
     scale = attrs.get("scale", 0.0) or 1 / np.sqrt(width)
     q = emit("Reshape", [q, constant("grouped", np.array([1, groups, heads // groups * queries, width]))])
@@ -58,4 +45,4 @@ def by_length(state: ImportState, proto: onnx.NodeProto) -> list[onnx.NodeProto]
     scores = emit("Where", [unseen, constant("lowest", np.array(-np.inf, np.float32)), scores])
     y = emit("MatMul", [emit("Softmax", [scores], axis=-1), v])
     emit("Reshape", [y, constant("shape", np.array([1, heads, queries, value_width]))], proto.output[0])
-    return nodes
+    return n.nodes

@@ -20,8 +20,10 @@ y = Imputer(x)                            =>   y = Imputer(x), which a pass puts
 A LabelEncoder of other numbers stays, for a pass that puts it into trees.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -29,6 +31,9 @@ from mica.importer import trees
 from mica.ir.vectors import machine, unary
 from mica.kernels.vectors import PRODUCTS, SQUARES
 from mica.passes.leaf_values import given_scaled
+
+if TYPE_CHECKING:
+    from mica.importer.expand.operators import Writer
 
 DOMAIN = "ai.onnx.ml"
 # Kernels of support vector machines that a table holds: the curve of slope * distance + origin, and its arguments.
@@ -40,7 +45,7 @@ CURVES: Mapping[str, tuple[str, Callable[[float], tuple[float, ...]]]] = {
 SURE = 7.0  # logits of a pair's probability: 0.999; in more, int8 would have coarser steps for all
 
 
-def _scaler(n: Any) -> None:
+def _scaler(n: Writer) -> None:
     parts = {
         name: np.asarray(n.attrs.get(name, default), np.float32) for name, default in (("offset", 0), ("scale", 1))
     }
@@ -48,7 +53,7 @@ def _scaler(n: Any) -> None:
     n.emit("Mul", [n.emit("Sub", [n.i[0], offset]), scale], n.proto.output[0])
 
 
-def _array_feature_extractor(n: Any) -> None:
+def _array_feature_extractor(n: Writer) -> None:
     labels = n.state.constant(n.i[0])
     numbers = labels is not None and (labels.dtype.kind == "f" or len(set(labels.reshape(-1).tolist())) < labels.size)
     if labels is not None and numbers and n.state.constant(n.i[1]) is None:
@@ -65,7 +70,7 @@ def _array_feature_extractor(n: Any) -> None:
     n.emit("Gather", [n.i[0], n.constant("places", places.reshape(-1))], n.proto.output[0], axis=-1)
 
 
-def _name_classes(n: Any, labels: Sequence[Any]) -> None:
+def _name_classes(n: Writer, labels: Sequence[Any]) -> None:
     """Keeps the names of classes if these are not 0, 1, 2 ..."""
     if list(labels) != list(range(len(labels))):
         n.state.graph.labels = n.state.graph.labels or [_text(v) for v in labels]
@@ -75,14 +80,14 @@ def _text(v: Any) -> str:
     return v.decode("utf-8", "replace") if isinstance(v, bytes) else str(v)
 
 
-def _classes(n: Any) -> list[Any]:
+def _classes(n: Writer) -> list[Any]:
     for name in ("classlabels_int64s", "classlabels_ints", "classlabels_strings"):
         if found := list(n.attrs.get(name, ())):
             return found
     raise ValueError("it has no class labels")
 
 
-def _post(n: Any, scores: str, kind: str, output: str) -> None:
+def _post(n: Writer, scores: str, kind: str, output: str) -> None:
     """The second output of a classifier, or the output of a regressor."""
     if kind == "SOFTMAX":
         n.emit("Softmax", [scores], output, axis=1)
@@ -92,7 +97,7 @@ def _post(n: Any, scores: str, kind: str, output: str) -> None:
         n.emit("Identity", [scores], output)
 
 
-def _answer(n: Any, scores: str, kind: str) -> None:
+def _answer(n: Writer, scores: str, kind: str) -> None:
     """Label and scores of a classifier."""
     label, output = (*n.proto.output, "")[:2]
     if label:
@@ -101,7 +106,7 @@ def _answer(n: Any, scores: str, kind: str) -> None:
         _post(n, scores, kind, output)
 
 
-def _both(n: Any, score: str, first: str) -> str:
+def _both(n: Writer, score: str, first: str) -> str:
     """[1, 1] -> [1, 2]: the score of the second class, and in front of it that of the first, first: "-s" or "1-s"."""
     sign = n.emit("Mul", [score, n.constant("signs", np.array([[-1, 1]], np.float32))])
     if first == "-s":
@@ -109,7 +114,7 @@ def _both(n: Any, score: str, first: str) -> str:
     return n.emit("Add", [sign, n.constant("ones", np.array([[1, 0]], np.float32))])
 
 
-def _linear(n: Any, results: int) -> str:
+def _linear(n: Writer, results: int) -> str:
     weights = np.asarray(n.attrs["coefficients"], np.float32)
     if results < 1 or weights.size % results:
         raise ValueError(f"{weights.size} coefficients for {results} results")
@@ -128,12 +133,12 @@ def _linear(n: Any, results: int) -> str:
     )
 
 
-def _linear_regressor(n: Any) -> None:
+def _linear_regressor(n: Writer) -> None:
     scores = _linear(n, int(n.attrs.get("targets", 1)))
     _post(n, scores, trees.post_transform(n.attrs), n.proto.output[0])
 
 
-def _linear_classifier(n: Any) -> None:
+def _linear_classifier(n: Writer) -> None:
     labels = _classes(n)
     results = len(n.attrs.get("intercepts", ())) or len(labels)
     scores = _linear(n, results)
@@ -145,12 +150,12 @@ def _linear_classifier(n: Any) -> None:
     _answer(n, scores, trees.post_transform(n.attrs))
 
 
-def _trees_regressor(n: Any) -> None:
+def _trees_regressor(n: Writer) -> None:
     forest = trees.of_node_lists(n.attrs, "target", int(n.attrs.get("n_targets", 1)))
     _post(n, n.forest(forest), trees.post_transform(n.attrs), n.proto.output[0])
 
 
-def _trees_classifier(n: Any) -> None:
+def _trees_classifier(n: Writer) -> None:
     labels = _classes(n)
     kind = trees.post_transform(n.attrs)
     ids, weights = (trees.array(n.attrs, f"class_{name}") for name in ("ids", "weights"))
@@ -170,12 +175,12 @@ def _trees_classifier(n: Any) -> None:
     _answer(n, scores, kind)
 
 
-def _tree_ensemble(n: Any) -> None:
+def _tree_ensemble(n: Writer) -> None:
     forest = trees.of_tree_ensemble(n.attrs)
     _post(n, n.forest(forest), trees.post_transform(n.attrs), n.proto.output[0])
 
 
-def _kernel(n: Any, vectors: np.ndarray) -> str:
+def _kernel(n: Writer, vectors: np.ndarray) -> str:
     """[1, F] -> [1, S]: the kernel of x with each of the support vectors [S, F]."""
     gamma, zero, degree = (*(float(v) for v in n.attrs.get("kernel_params", ())), 0.0, 0.0, 0.0)[:3]
     kind = _text(n.attrs.get("kernel_type", "LINEAR"))
@@ -199,14 +204,14 @@ def _kernel(n: Any, vectors: np.ndarray) -> str:
     return n.emit("Exp", [n.emit("Add", [near, size])])
 
 
-def _vectors(n: Any, count: int) -> np.ndarray:
+def _vectors(n: Writer, count: int) -> np.ndarray:
     found = np.asarray(n.attrs.get("support_vectors", ()), np.float32)
     if count < 1 or found.size % count or not found.size:
         raise ValueError(f"{found.size} numbers of {count} support vectors")
     return found.reshape(count, -1)
 
 
-def _scores(n: Any, vectors: np.ndarray, weights: np.ndarray, bias: np.ndarray) -> str:
+def _scores(n: Writer, vectors: np.ndarray, weights: np.ndarray, bias: np.ndarray) -> str:
     """[1, F] -> [1, N]: bias [N] + weights [N, S] times the kernel of x with the support vectors [S, F]."""
     kind = _text(n.attrs.get("kernel_type", "LINEAR"))
     gamma, zero, degree = (*(float(v) for v in n.attrs.get("kernel_params", ())), 0.0, 0.0, 0.0)[:3]
@@ -215,18 +220,16 @@ def _scores(n: Any, vectors: np.ndarray, weights: np.ndarray, bias: np.ndarray) 
         measure, slope, origin = (SQUARES, -gamma, 0.0) if kind == "RBF" else (PRODUCTS, gamma, zero)
         function, arguments = CURVES[kind]
         program = unary("affine", 0, slope, origin), unary(function, 1, *arguments(degree))
-        out: str = n.machine(machine(vectors, measure, program, weights.T, bias))
-        return out
+        return n.machine(machine(vectors, measure, program, weights.T, bias))
     if kind == "LINEAR":  # one product in the place of two
         normals = np.stack([np.sum(w[:, None] * vectors, axis=0) for w in weights.astype(np.float64)])
         constants = [n.constant("weights", normals.astype(np.float32)), n.constant("rho", bias.astype(np.float32))]
-        return str(n.emit("Gemm", [n.i[0], *constants], transB=1))
+        return n.emit("Gemm", [n.i[0], *constants], transB=1)
     constants = [n.constant("weights", weights.astype(np.float32)), n.constant("rho", bias.astype(np.float32))]
-    out = n.emit("Gemm", [_kernel(n, vectors), *constants], transB=1)
-    return out
+    return n.emit("Gemm", [_kernel(n, vectors), *constants], transB=1)
 
 
-def _svm_regressor(n: Any) -> None:
+def _svm_regressor(n: Writer) -> None:
     count = int(n.attrs.get("n_supports", 0))
     weights = np.asarray(n.attrs.get("coefficients", ()), np.float32).reshape(1, -1)
     if count and weights.size != count:
@@ -241,7 +244,7 @@ def _svm_regressor(n: Any) -> None:
     _post(n, y, trees.post_transform(n.attrs), n.proto.output[0])
 
 
-def _svm_classifier(n: Any) -> None:
+def _svm_classifier(n: Writer) -> None:
     labels = _classes(n)
     classes, counts = len(labels), [int(c) for c in n.attrs.get("vectors_per_class", ())]
     coefficients = np.asarray(n.attrs.get("coefficients", ()), np.float64)
@@ -289,7 +292,7 @@ def _svm_classifier(n: Any) -> None:
 
 
 def _coupled(
-    n: Any, scores: str, classes: int, pairs: Sequence[tuple[int, int]], slopes: np.ndarray, offsets: np.ndarray
+    n: Writer, scores: str, classes: int, pairs: Sequence[tuple[int, int]], slopes: np.ndarray, offsets: np.ndarray
 ) -> None:
     """Probabilities of classes from scores [1, P] of their pairs, in the closed form of Price and others (NIPS 1994).
 
@@ -314,10 +317,13 @@ def _coupled(
     )
 
 
-def _normalizer(n: Any) -> None:
+def _normalizer(n: Writer) -> None:
     kind = _text(n.attrs.get("norm", "MAX"))
     if kind == "MAX":
-        most = n.emit("ReduceMax", [n.i[0]], axes=[1], keepdims=1) if n.state.opset < 18 else _reduce_max(n)
+        if n.state.opset < 18:
+            most = n.emit("ReduceMax", [n.i[0]], axes=[1], keepdims=1)
+        else:
+            most = n.emit("ReduceMax", [n.i[0], n.constant("axes", np.array([1]))], keepdims=1)
         n.emit("Div", [n.i[0], most], n.proto.output[0])
     elif kind in ("L1", "L2"):
         n.emit("LpNormalization", [n.i[0]], n.proto.output[0], axis=1, p=int(kind[1]))
@@ -325,17 +331,12 @@ def _normalizer(n: Any) -> None:
         raise ValueError(f"norm {kind}; MAX, L1 and L2 are supported")
 
 
-def _reduce_max(n: Any) -> str:
-    out: str = n.emit("ReduceMax", [n.i[0], n.constant("axes", np.array([1]))], keepdims=1)
-    return out
-
-
-def _binarizer(n: Any) -> None:
+def _binarizer(n: Writer) -> None:
     threshold = n.constant("threshold", np.array([n.attrs.get("threshold", 0.0)], np.float32))
     n.emit("Cast", [n.emit("Greater", [n.i[0], threshold])], n.proto.output[0], to=1)
 
 
-def _one_hot_encoder(n: Any) -> None:
+def _one_hot_encoder(n: Writer) -> None:
     """A tree for each category, which asks x <= c and then x <= c - 1: such a question loses nothing of a feature."""
     categories = [int(c) for c in n.attrs.get("cats_int64s", ())]
     if not categories:
@@ -357,7 +358,7 @@ def _one_hot_encoder(n: Any) -> None:
     n.emit("Reshape", [n.forest(forest), rows], n.proto.output[0])
 
 
-def _label_encoder(n: Any) -> None:
+def _label_encoder(n: Writer) -> None:
     keys = list(n.attrs.get("keys_int64s", ()))
     values = next((list(n.attrs[v]) for v in ("values_strings", "values_int64s") if v in n.attrs), [])
     if not keys or len(keys) != len(values) or sorted(keys) != list(range(len(keys))):
@@ -368,7 +369,7 @@ def _label_encoder(n: Any) -> None:
     n.emit("Identity", [n.i[0]], n.proto.output[0])
 
 
-def _encode_numbers(n: Any) -> None:
+def _encode_numbers(n: Writer) -> None:
     """Numbers in the place of numbers, which `passes/leaf_functions.py` puts into trees."""
     found = []
     for what in ("keys", "values"):
@@ -388,7 +389,7 @@ def _encode_numbers(n: Any) -> None:
     )
 
 
-def _imputer(n: Any) -> None:
+def _imputer(n: Writer) -> None:
     values = next((n.attrs[v] for v in ("imputed_value_floats", "imputed_value_int64s") if v in n.attrs), None)
     replaced = float(n.attrs.get("replaced_value_float", n.attrs.get("replaced_value_int64", 0)))
     if values is None:

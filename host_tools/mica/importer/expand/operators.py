@@ -32,18 +32,18 @@ def spell(state: ImportState, proto: onnx.NodeProto) -> list[onnx.NodeProto]:
     write = _forms(proto.domain).get(proto.op_type)
     if write is None:
         return [proto]
-    node = _Node(state, proto)
+    node = Writer(state, proto)
     write(node)
     return node.nodes
 
 
-class _Node:
+class Writer:
     """One node in the making: `i` its inputs, padded with '' to twelve, `attrs` its attributes."""
 
     def __init__(self, state: ImportState, proto: onnx.NodeProto) -> None:
         self.state = state
         self.proto = proto
-        self.i = [*proto.input, *[""] * (12 - len(proto.input))]
+        self.i: list[str] = [*proto.input, *[""] * (12 - len(proto.input))]
         self.attrs: dict[str, Any] = {a.name: helper.get_attribute_value(a) for a in proto.attribute}
         self.nodes: list[onnx.NodeProto] = []
 
@@ -125,7 +125,7 @@ class _Node:
             raise ValueError("channels_last=1; quantise the model without layout optimisation")
 
 
-def _conv(n: _Node) -> None:
+def _conv(n: Writer) -> None:
     x, sx, zx, w, sw, zw, sy, zy, b = n.i[:9]
     inputs = [n.real(x, sx, zx), n.real(w, sw, zw)]
     if b:
@@ -133,12 +133,12 @@ def _conv(n: _Node) -> None:
     n.finish(n.emit("Conv", inputs, **n.attrs), sy, zy)
 
 
-def _matmul(n: _Node) -> None:
+def _matmul(n: Writer) -> None:
     a, sa, za, b, sb, zb, sy, zy = n.i[:8]
     n.finish(n.emit("MatMul", [n.real(a, sa, za), n.real(b, sb, zb, n.rank(b) - 1)]), sy, zy)
 
 
-def _gemm(n: _Node) -> None:
+def _gemm(n: Writer) -> None:
     a, sa, za, b, sb, zb, c, sy, zy = n.i[:9]
     inputs = [n.real(a, sa, za), n.real(b, sb, zb, 0 if n.attrs.get("transB") else 1)]
     if c:
@@ -149,16 +149,16 @@ def _gemm(n: _Node) -> None:
         n.emit("Gemm", inputs, n.proto.output[0], **n.attrs)
 
 
-def _two(op: str) -> Callable[[_Node], None]:
-    def write(n: _Node) -> None:
+def _two(op: str) -> Callable[[Writer], None]:
+    def write(n: Writer) -> None:
         a, sa, za, b, sb, zb, sy, zy = n.i[:8]
         n.finish(n.emit(op, [n.real(a, sa, za), n.real(b, sb, zb)]), sy, zy)
 
     return write
 
 
-def _one(op: str) -> Callable[[_Node], None]:
-    def write(n: _Node) -> None:
+def _one(op: str) -> Callable[[Writer], None]:
+    def write(n: Writer) -> None:
         n.plain_layout()
         n.attrs.pop("opset", None)
         x, sx, zx, sy, zy = n.i[:5]
@@ -167,19 +167,19 @@ def _one(op: str) -> Callable[[_Node], None]:
     return write
 
 
-def _softmax(n: _Node) -> None:
+def _softmax(n: Writer) -> None:
     if (n.attrs.get("opset", n.state.opset) < 13) != (n.state.opset < 13):
         raise ValueError(f"a softmax of opset {n.attrs['opset']} in a model of opset {n.state.opset}")
     _one("Softmax")(n)
 
 
-def _concat(n: _Node) -> None:
+def _concat(n: Writer) -> None:
     sy, zy, *rest = n.proto.input
     parts = [n.real(*rest[k : k + 3]) for k in range(0, len(rest), 3)]
     n.finish(n.emit("Concat", parts, **n.attrs), sy, zy)
 
 
-_FORMS: dict[str, Callable[[_Node], None]] = {
+_FORMS: dict[str, Callable[[Writer], None]] = {
     "QGemm": _gemm,
     "QLinearAdd": _two("Add"),
     "QLinearAveragePool": _one("AveragePool"),

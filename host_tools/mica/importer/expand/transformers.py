@@ -11,30 +11,21 @@ What they mean is what ONNX Runtime documents (docs/ContribOperators.md there). 
 over caches of a fixed length that it writes in place, as ONNX Runtime does where past and present share their buffer.
 """
 
+from __future__ import annotations
+
 import math
 from collections.abc import Callable
 from itertools import pairwise
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 import onnx
 
+if TYPE_CHECKING:
+    from mica.importer.expand.operators import Writer
+
 DOMAIN = "com.microsoft"
 _SIMPLE_NORM = "SimplifiedLayerNormalization"
-
-
-class Writer(Protocol):
-    """One node in the making (`operators.Node`)."""
-
-    i: list[str]
-    attrs: dict[str, object]
-
-    def emit(self, op: str, inputs: list[str], output: str | list[str] = "", **attrs: object) -> str: ...
-    def constant(self, what: str, value: np.ndarray) -> str: ...
-    def mean(self, x: str) -> str: ...
-    def output(self, k: int) -> str: ...
-    def shape(self, x: str) -> tuple[int, ...]: ...
-    def value(self, x: str) -> np.ndarray | None: ...
 
 
 def _number(n: Writer, value: float) -> str:
@@ -46,11 +37,11 @@ def _integers(n: Writer, *values: int) -> str:
 
 
 def _integer(n: Writer, name: str, default: int = 0) -> int:
-    return int(n.attrs.get(name, default))  # type: ignore[call-overload]
+    return int(n.attrs.get(name, default))
 
 
 def _float(n: Writer, name: str, default: float) -> float:
-    return float(n.attrs.get(name, default))  # type: ignore[arg-type]
+    return float(n.attrs.get(name, default))
 
 
 # ---- functions

@@ -4,27 +4,17 @@ The transposes that a rule writes round its operator are removed again by `trans
 keeps each rule local. A rule that cannot take its node raises ValueError with the reason.
 """
 
+from importlib import import_module
+
 from mica.ir.graph import Graph, Node
 from mica.ir.ops import CORE_BY_NAME, NOT_SUPPORTED
 from mica.passes.builder import Builder, Lowering
-from mica.passes.lower import (
-    arithmetic,
-    convolution,
-    dense,
-    logic,
-    movement,
-    normalise,
-    recurrent,
-    reduce,
-    resize,
-    sums,
-    trees,
-    unary,
-)
 from mica.passes.refusal import Refusals
 
-FAMILIES = (arithmetic, convolution, dense, logic, movement, normalise, recurrent, reduce, resize, sums, trees, unary)
-LOWERINGS: dict[str, Lowering] = {op: rule for family in FAMILIES for op, rule in family.LOWERINGS.items()}
+FAMILIES = "arithmetic convolution dense logic movement normalise recurrent reduce resize sums trees unary"
+LOWERINGS: dict[str, Lowering] = {
+    op: rule for name in FAMILIES.split() for op, rule in import_module(f"{__name__}.{name}").LOWERINGS.items()
+}
 
 
 def run(g: Graph) -> Graph:

@@ -1,39 +1,18 @@
 """The operators of TensorFlow Lite that mica takes, one family a file: each becomes ONNX nodes."""
 
+from importlib import import_module
+
 from mica.importer.tflite.model import Operator
 from mica.importer.tflite.net import Net
 from mica.importer.tflite.open_shapes import settle
-from mica.importer.tflite.operators import (
-    arithmetic,
-    constants,
-    control,
-    convolution,
-    dense,
-    movement,
-    pointwise,
-    pooling,
-    recurrent,
-    reduce,
-    variables,
-)
 from mica.importer.tflite.operators.form import Form, read
 from mica.ir.ops import NOT_SUPPORTED
 from mica.printable import printable
 
-FAMILIES = (
-    arithmetic,
-    constants,
-    control,
-    convolution,
-    dense,
-    movement,
-    pointwise,
-    pooling,
-    recurrent,
-    reduce,
-    variables,
-)
-OPERATORS: dict[str, Form] = {kind: form for family in FAMILIES for kind, form in family.FORMS.items()}
+FAMILIES = "arithmetic constants control convolution dense movement pointwise pooling recurrent reduce variables"
+OPERATORS: dict[str, Form] = {
+    kind: form for name in FAMILIES.split() for kind, form in import_module(f"{__name__}.{name}").FORMS.items()
+}
 
 
 def write(net: Net, op: Operator) -> str:
