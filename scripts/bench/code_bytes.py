@@ -9,7 +9,7 @@ from mica.boards import load_board
 from mica.toolchain import natmod
 from mica.toolchain.build import build
 from mica.toolchain.cache import Progress
-from mica.toolchain.contents import FAMILY, chosen
+from mica.toolchain.contents import FAMILY, chosen, usual
 from mica.toolchain.ports.base import kernels_of
 
 # Boards whose compilers are Debian packages; the others need ESP-IDF or its emulator's tool chain.
@@ -93,7 +93,8 @@ class BoardBytes:
 def of_board(name: str, progress: Progress, models: Sequence[Path] = ()) -> BoardBytes:
     """Builds the board's firmware, for some models alone, or finds it up to date."""
     board = load_board(name)
-    result = build(board, contents=chosen([str(path) for path in models]), progress=progress)
+    contents = chosen([str(path) for path in models]) if models else usual(board)
+    result = build(board, contents=contents, progress=progress)
     maps = [result.elf.with_suffix(".map"), Path(f"{result.elf}.map")]
     found = next(path for path in maps if path.exists())
     read = read_map(found.read_text(errors="replace"))

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 import usermod_models as models
 
+from mica.boards import load_board
 from mica.errors import MicaError
 from mica.file.codec import ModelFile, encode
 from mica.kernels import FAMILIES, PARTS
@@ -98,4 +99,13 @@ def test_mistakes(call: Callable[[], object], says: str) -> None:
 
 def test_packages_and_parts() -> None:
     assert contents.check_names(["motion", "fleet"]) == ["fleet"]
-    assert contents.chosen([]) is contents.ALL
+
+
+def test_kernels_in_micropython_need_to_be_asked_for() -> None:
+    """A firmware with all kernels has none that could stand in for one, but on machines that are no boards."""
+    whole = contents.chosen([])
+    assert whole.kernels is None and not whole.modules and not whole.fallback
+    assert contents.chosen([], ["fallback"]) == contents.ALL
+    assert contents.usual(load_board("RPI_PICO")) == whole
+    assert contents.usual(load_board("UNIX")) == contents.usual(load_board("MPS2_AN385")) == contents.ALL
+    assert contents.chosen([], family="vision").fallback  # which lacks kernels

@@ -1,7 +1,13 @@
-# models: small two
+# models: small two by_rows fed
 import gc
 
 import mica
+
+try:
+    import mica.fallback
+except ImportError:
+    print("SKIP")
+    raise SystemExit
 
 
 def fails(f, *args, **kw):
@@ -83,3 +89,24 @@ m.begin()
 m.steps[4](0, 1)
 fails(m.steps[4], 0, 2)
 m.end()
+del m
+
+# Strips, all of one or a layer of it; and an input that is fed.
+m = mica.Model(by_rows, python=True)
+
+
+def strips():
+    m.input()[:] = by_rows_x
+    m.run()
+    return bytes(m.output()) == by_rows_y
+
+
+print("strips", strips(), m.selftest(), [layer.runs_in for layer in m.layers])
+m = mica.Model(by_rows, python=("depthwise_conv2d",))
+print("one", strips(), m.selftest())
+m.start([mica.Quantised(by_rows_x)])
+while m.resume(0):
+    pass
+print(bytes(m.output()) == by_rows_y)
+m = mica.Model(fed, python=True)
+print("fed", bytes(m.predict([mica.Quantised(fed_x)], raw=True)[0]) == fed_y, m.selftest())

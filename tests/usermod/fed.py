@@ -107,8 +107,6 @@ with m.hook("/conv", before=lambda layer: ins.append(bytes(layer.input()))):
 print("rows read", ins[0] == fed_x[:16], ins[3] == fed_x[16:40], ins[7] == fed_x[48:], len(ins))
 p = m.profile(1, [mica.Quantised(fed_x)])
 print(len(p.us), p.total > 0)
-m = mica.Model(fed, python=True)
-print("python", same(m.predict([mica.Quantised(fed_x)], raw=True)), m.selftest())
 
 # A buffer for an arena that the function moves.
 memory = bytearray(4096)

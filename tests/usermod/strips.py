@@ -79,17 +79,7 @@ print("free", m.arena.busy, run())
 p = m.profile(2)
 print(len(p.us), p.us[3] <= p.total, len(repr(p).split("\n")))
 
-# In MicroPython, all of it or one layer, and with a function of the user's.
-m = mica.Model(by_rows, python=True)
-print("python", run(), m.selftest(), [layer.runs_in for layer in m.layers])
-m = mica.Model(by_rows, python=("depthwise_conv2d",))
-print("one", run(), m.selftest())
-m.start([mica.Quantised(by_rows_x)])
-while m.resume(0):
-    pass
-print(bytes(m.output()) == by_rows_y)
-
-
+# With a function of the user's.
 def biggest(inputs, outputs, attributes):
     x, y = inputs[0], outputs[0]
     said.append((x.shape, y.shape, attributes["pad_top"]))

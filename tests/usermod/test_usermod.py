@@ -29,6 +29,10 @@ SCRIPTS = sorted(p.stem for p in HERE.glob("*.exp"))
 # Which script says SKIP on which board, and why. Any other SKIP is something that has gone; one that no longer skips, too.
 SKIPS = {
     ("arena_threads", "MPS2_AN385"): "this MicroPython has no threads",
+    ("fallback", "RPI_PICO@emu"): "its firmware lacks no kernel, and has none in MicroPython",
+    ("pictures", "RPI_PICO@emu"): "the same",
+    ("fallback", "RPI_PICO2@emu"): "the same",
+    ("pictures", "RPI_PICO2@emu"): "the same",
     ("gc_views", "RPI_PICO@emu"): "fills 215 KB of heap; a Pico has that much in all",
     ("raw_kernels_bad", "RPI_PICO@emu"): "wants several blocks of 70 KB",
     ("gc_views", "RPI_PICO2@emu"): "fills 215 KB of heap twice",

@@ -2,7 +2,6 @@
 
 import argparse
 import shutil
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -37,11 +36,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_with(parser)
     add_for(parser)
-    parser.add_argument(
-        "--no-fallback",
-        action="store_true",
-        help="leave out the kernels in MicroPython, which stand in for those that are left out",
-    )
     add_micropython(parser)
     parser.add_argument("-j", "--jobs", metavar="N", type=int, help="compilers at a time (default: one for each core)")
 
@@ -53,7 +47,8 @@ def add_with(parser: argparse.ArgumentParser) -> None:
         metavar="NAME",
         action="append",
         default=[],
-        help="put this in, too: fleet, which a board needs to join a fleet, or what --for leaves out",
+        help="put this in, too: fleet, which a board needs to join a fleet, fallback, the kernels in MicroPython, or what "
+        "--for leaves out",
     )
 
 
@@ -92,7 +87,8 @@ def run(args: argparse.Namespace) -> int:
         )
     arena = parse_size(args.arena, "--arena") if args.arena else None
     packages = contents.check_names(args.extras)
-    inside = contents.chosen(args.models, args.extras)
+    parts = set(args.extras) - set(packages)
+    inside = contents.chosen(args.models, parts) if args.models or parts else contents.usual(board)
     if args.output:
         read = [("a model of --for", path) for path in args.models]
         outputs.check("-o", Path(args.output), [*read, *(("a manifest", path) for path in args.manifest)])
@@ -108,9 +104,8 @@ def run(args: argparse.Namespace) -> int:
         jobs=args.jobs,
         progress=say,
     )
-    smaller = bool(args.models) or args.no_fallback
-    before = build() if smaller else None
-    result = build(contents=replace(inside, fallback=inside.fallback and not args.no_fallback))
+    before = build() if args.models else None
+    result = build(contents=inside)
     image = result.image
     noted = None
     if args.output:

@@ -25,7 +25,7 @@ from mica.kernels import KERNELS, PARTS
 from mica.resources import data_dir
 from mica.toolchain import ports, sources
 from mica.toolchain.cache import Progress, cache_dir, locked, quiet
-from mica.toolchain.contents import ALL, Contents, check_names, stub
+from mica.toolchain.contents import Contents, check_names, stub, usual
 from mica.toolchain.micropython import MicroPython, choose, version_of
 from mica.toolchain.ports import BUILDS, Job
 from mica.toolchain.process import need_program
@@ -59,7 +59,7 @@ class Settings(TypedDict, total=False):
 
     arena: int | None  # bytes for activations, in the place of the board's
     manifests: Sequence[Path]  # of MicroPython, to freeze as well
-    contents: Contents  # what of mica goes in; by default all
+    contents: Contents  # what of mica goes in; by default contents.usual()
     extras: Collection[str]  # of contents.packages(), to freeze as well
     usermod: bool  # False: no mica in it at all, as in a firmware from elsewhere
 
@@ -138,7 +138,7 @@ def _make_job(
     mp: MicroPython,
     arena: int | None = None,
     manifests: Sequence[Path] = (),
-    contents: Contents = ALL,
+    contents: Contents | None = None,
     extras: Collection[str] = (),
     usermod: bool = True,
 ) -> Job:
@@ -155,6 +155,7 @@ def _make_job(
     for path in paths:
         if not path.is_file():
             raise MicaError(f"{path} is not there", todo="expected a MicroPython manifest (a .py file)")
+    contents = contents or usual(board)
     kernels = contents.kernels
     unknown = set(kernels or ()) - set(PARTS)
     if unknown:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NamedTuple
 
+from mica.boards import BoardSpec
 from mica.errors import MicaError
 from mica.file import codec, pictures
 from mica.file.codec import ModelFile
@@ -80,8 +81,17 @@ class Contents:
 ALL = Contents()
 
 
+def usual(board: BoardSpec) -> Contents:
+    """Return the contents of a firmware for which nothing is chosen: it lacks no kernel, so none in MicroPython stands in.
+
+    Machines that are no board, only an emulator or a program, have those too: there they are tested.
+    """
+    return replace(ALL, fallback=board.flasher == "none")
+
+
 def chosen(models: Sequence[str], names: Collection[str] = (), family: str | None = None) -> Contents:
-    """Return the needs of these .mica files, or of a family, and the parts `names`; everything where neither is given."""
+    """Return the needs of these .mica files, or of a family, and the parts `names`; where neither is given, everything
+    but kernels in MicroPython, which need to be among `names`."""
     if family:
         if models:
             raise MicaError("give either --family or --for")
@@ -91,7 +101,7 @@ def chosen(models: Sequence[str], names: Collection[str] = (), family: str | Non
         kernels = {k.name for file in files for k in FAMILIES[file]}
         return _contents(kernels, {FALLBACK, *own, *names}, family)
     if not models:
-        return ALL
+        return replace(ALL, fallback=FALLBACK in names)
     found = [_read(path) for path in models]
     kernels = {s.kernel for m in found for s in m.steps} - {CUSTOM.name}  # which is in no firmware
     parts = {part.name for part in PARTS if any(part.needed(m) for m in found)}
