@@ -13,7 +13,7 @@ from nets import Net
 from mica.compile import compile_file
 
 WIDTH = 64
-BOUNDS = {"m0plus": (1_650, 1_560), "m33": (1_900, 1_800), "rv32": (2_150, 2_020)}  # with a beta, and without
+BOUNDS = {"m0plus": (3_450, 3_130), "m33": (1_900, 1_800), "rv32": (2_150, 2_020)}  # with a beta, and without
 
 
 @pytest.mark.parametrize("name", BOUNDS)

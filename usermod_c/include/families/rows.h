@@ -92,7 +92,7 @@ typedef struct {
 // ---- norm_s8: the same of modes DEVIATION and SQUARES in 32 bits, y = clamp(((t * gamma[i] + offset[i]) >> 20) - 128), row by row;
 //   t = x normalised, an int16: SPEC.md, kernel 57
 //   x, y int8 [rows, n]; terms int32 [n] gamma, or with `each` [n, 2] gamma and offset; gamma is an int16, |offset| < 2^30; rows: rows
-//   y may be x. isa/armv6m/norm.S reads this structure.
+//   y may be x.
 typedef struct {
     uint8_t mode;  // MICA_NORM_*
     uint8_t each;

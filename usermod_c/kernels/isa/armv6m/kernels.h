@@ -2,8 +2,6 @@
 #ifndef MICA_ARMV6M_KERNELS_H
 #define MICA_ARMV6M_KERNELS_H
 
-#include <stddef.h>
-
 #include "../c32/kernels.h"
 
 // What mica_armv6m_gemm works on; it moves the pointers from channel to channel. Its offsets stand in gemm.S.
@@ -281,24 +279,6 @@ uint32_t mica_armv6m_weights(const mica_attend_weights_t *args);
 void mica_armv6m_values_8(int32_t *sums, const int32_t *w, const int32_t *w_end, const int8_t *v, int32_t rest);
 void mica_armv6m_values_4(int32_t *sums, const int32_t *w, const int32_t *w_end, const int8_t *v, int32_t rest);
 void mica_attend_s8_armv6m(const mica_attend_s8_t *p, MICA_KERNEL_ARGS);
-
-// Where norm.S looks.
-#define MICA_NORM_AT(field, offset) typedef char mica_norm_has_##field[offsetof(mica_norm_s8_t, field) == (offset) ? 1 : -1]
-MICA_NORM_AT(each, 1);
-MICA_NORM_AT(fraction, 2);
-MICA_NORM_AT(x_zero, 3);
-MICA_NORM_AT(act_min, 4);
-MICA_NORM_AT(act_max, 5);
-MICA_NORM_AT(n, 6);
-MICA_NORM_AT(factor, 8);
-MICA_NORM_AT(up, 12);
-MICA_NORM_AT(epsilon, 16);
-MICA_NORM_AT(offset, 20);
-MICA_NORM_AT(terms, 24);
-MICA_NORM_AT(x, 28);
-MICA_NORM_AT(y, 32);
-#undef MICA_NORM_AT
-void mica_norm_s8_armv6m(const mica_norm_s8_t *p, MICA_KERNEL_ARGS);
 
 // Sums of the columns of 1 to MICA_PICTURE_ROWS rows of words of two 565 pixels, FIELDS of one each (picture.c); _swapped: whose high
 // bytes come first. At least one word.

@@ -20,8 +20,6 @@
 #define MICA_MAX_POOL2D_S8 mica_max_pool2d_s8_c32
 #undef MICA_MUL_S8
 #define MICA_MUL_S8 mica_mul_s8_c32
-#undef MICA_SOFTMAX_S8
-#define MICA_SOFTMAX_S8 mica_softmax_s8_c32
 #undef MICA_LUT_S8
 #define MICA_LUT_S8 mica_lut_s8_c32
 #undef MICA_ADD_S8
@@ -32,10 +30,6 @@
 #define MICA_FOREST_S8 mica_forest_s8_armv6m
 #undef MICA_LOG_MEL_S8
 #define MICA_LOG_MEL_S8 mica_log_mel_s8_armv6m
-#ifndef MICA_WITHOUT_NORM_LOOPS
-#undef MICA_NORM_S8
-#define MICA_NORM_S8 mica_norm_s8_armv6m
-#endif
 #undef MICA_PCEN_S8
 #define MICA_PCEN_S8 mica_pcen_s8_armv6m
 #undef MICA_AXES_S8

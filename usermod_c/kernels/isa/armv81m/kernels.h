@@ -86,7 +86,6 @@ void mica_fully_connected_s8_armv81m(const mica_fully_connected_s8_t *p, MICA_KE
 void mica_add_s8_armv81m(const mica_add_s8_t *p, MICA_KERNEL_ARGS);
 void mica_average_pool2d_s8_armv81m(const mica_average_pool2d_s8_t *p, MICA_KERNEL_ARGS);
 void mica_max_pool2d_s8_armv81m(const mica_max_pool2d_s8_t *p, MICA_KERNEL_ARGS);
-void mica_softmax_s8_armv81m(const mica_softmax_s8_t *p, MICA_KERNEL_ARGS);
 void mica_log_mel_s8_armv81m(const mica_log_mel_s8_t *p, MICA_KERNEL_ARGS);
 void mica_pcen_s8_armv81m(const mica_pcen_s8_t *p, MICA_KERNEL_ARGS);
 void mica_axes_s8_armv81m(const mica_axes_s8_t *p, MICA_KERNEL_ARGS);

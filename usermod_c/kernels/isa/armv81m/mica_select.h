@@ -16,8 +16,6 @@
 #define MICA_FULLY_CONNECTED_S8 mica_fully_connected_s8_armv81m
 #undef MICA_ADD_S8
 #define MICA_ADD_S8 mica_add_s8_armv81m
-#undef MICA_SOFTMAX_S8
-#define MICA_SOFTMAX_S8 mica_softmax_s8_armv81m
 #undef MICA_AVERAGE_POOL2D_S8
 #define MICA_AVERAGE_POOL2D_S8 mica_average_pool2d_s8_armv81m
 #undef MICA_MAX_POOL2D_S8

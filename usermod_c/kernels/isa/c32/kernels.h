@@ -13,7 +13,6 @@ void mica_average_pool2d_s8_c32(const mica_average_pool2d_s8_t *p, MICA_KERNEL_A
 void mica_max_pool2d_s8_c32(const mica_max_pool2d_s8_t *p, MICA_KERNEL_ARGS);
 void mica_add_s8_c32(const mica_add_s8_t *p, MICA_KERNEL_ARGS);
 void mica_mul_s8_c32(const mica_mul_s8_t *p, MICA_KERNEL_ARGS);
-void mica_softmax_s8_c32(const mica_softmax_s8_t *p, MICA_KERNEL_ARGS);
 void mica_lut_s8_c32(const mica_lut_s8_t *p, MICA_KERNEL_ARGS);
 void mica_attend_s8_c32(const mica_attend_s8_t *p, MICA_KERNEL_ARGS);
 void mica_log_mel_s8_c32(const mica_log_mel_s8_t *p, MICA_KERNEL_ARGS);

@@ -22,8 +22,6 @@
 #define MICA_ADD_S8 mica_add_s8_c32
 #undef MICA_MUL_S8
 #define MICA_MUL_S8 mica_mul_s8_c32
-#undef MICA_SOFTMAX_S8
-#define MICA_SOFTMAX_S8 mica_softmax_s8_c32
 #undef MICA_LUT_S8
 #define MICA_LUT_S8 mica_lut_s8_c32
 #undef MICA_ATTEND_S8
