@@ -164,7 +164,7 @@ def test_what_a_file_defines(tmp_path: Path) -> None:
 
 
 def _above(files: Iterable[Path], what: str, most: int) -> dict[str, int]:
-    """Return functions of which lizard counts more than `most`; those of Python's classes that have no name of their own by file."""
+    """Return functions of which lizard counts more than `most`, an __init__ by its file."""
     found = {}
     for path in files:
         for f in lizard.analyze_file(str(path)).function_list:

@@ -47,8 +47,8 @@ def add_with(parser: argparse.ArgumentParser) -> None:
         metavar="NAME",
         action="append",
         default=[],
-        help="put this in, too: fleet, which a board needs to join a fleet, fallback, the kernels in MicroPython, or what "
-        "--for leaves out",
+        help="put this in, too: fleet, which a board needs to join a fleet, fallback, the kernels in MicroPython, or "
+        "what --for leaves out",
     )
 
 

@@ -82,7 +82,7 @@ ALL = Contents()
 
 
 def usual(board: BoardSpec) -> Contents:
-    """Return the contents of a firmware for which nothing is chosen: it lacks no kernel, so none in MicroPython stands in.
+    """Return the contents of a firmware for which nothing is chosen: all, and so no kernels in MicroPython.
 
     Machines that are no board, only an emulator or a program, have those too: there they are tested.
     """
