@@ -8,7 +8,6 @@ scripts/commands --check    compare only; exit code 1 where it is not what the p
 import argparse
 import sys
 import textwrap
-from collections.abc import Set
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -49,35 +48,34 @@ A target `T` is one of these:
 
 
 def page() -> str:
-    parts, shared = [HEAD], set[tuple[str, str]]()
+    parts, places = [HEAD], dict[tuple[str, str], str]()
     for name, line in COMMANDS.items():
         module = find_command(name)
         subparsers = new_parser().add_subparsers(dest="command")
         parser = add_command(subparsers, name, module)
-        parts.append(f"\n## mica {name}\n\n{line[0].upper()}{line[1:]}.\n\n{_table(parser, shared)}")
-        if name == "pack":
-            shared = {(_spelled(a), _help(parser, a)) for a in parser._actions if a.option_strings}
+        parts.append(f"\n## mica {name}\n\n{line[0].upper()}{line[1:]}.\n\n{_table(parser, places)}")
         if keys := getattr(module, "JSON_KEYS", None):
             keys = textwrap.fill(keys, 118, initial_indent="    ", subsequent_indent="    ", break_on_hyphens=False)
             parts.append(f"\n`--json` has the keys:\n\n{keys}\n")
     return "".join(parts)
 
 
-def _table(parser: argparse.ArgumentParser, shared: Set[tuple[str, str]] = frozenset()) -> str:
-    """An item for each argument; those of an action of the command under the action's name. `shared` ones share an item."""
-    rows, more, known = [], "", list[str]()
+def _table(parser: argparse.ArgumentParser, places: dict[tuple[str, str], str]) -> str:
+    """An item for each argument; those of an action of the command under the action's name. What another command's table
+    (`places`) has already shares an item."""
+    rows, more, known = [], "", dict[str, list[str]]()
     for action in parser._actions:
         if isinstance(action, argparse._SubParsersAction):
             for name, sub in action.choices.items():
-                more += f"\n`{parser.prog} {name}`\n\n{_table(sub, shared)}"
+                more += f"\n`{parser.prog} {name}`\n\n{_table(sub, places)}"
         elif action.help is not argparse.SUPPRESS and not {"-h", "--json"} & set(action.option_strings):
             spelled, text = _spelled(action), _help(parser, action)
-            if (spelled, text) in shared:
-                known.append(f"`{action.option_strings[-1]}`")
+            place = places.setdefault((spelled, text), parser.prog)
+            if place != parser.prog and text:
+                known.setdefault(place, []).append(f"`{(action.option_strings or [spelled])[-1]}`")
             else:
                 rows.append(_item(f"`{spelled}`", text))
-    if known:
-        rows.append(_item("The same as for `mica pack`", ", ".join(known)))
+    rows += [_item(f"As for `{place}`", ", ".join(names)) for place, names in known.items()]
     return ("\n".join(rows) + "\n" if rows else "") + more
 
 
