@@ -8,10 +8,11 @@ the operation in which it fails. States that were seen before are not followed a
 from __future__ import annotations
 
 import binascii
+import hashlib
 import struct
 import sys
 import types
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass, field
 from io import BytesIO
 from typing import Any
@@ -248,20 +249,84 @@ def _name(data: bytes | None) -> str:
     )
 
 
-def halves(tree: Tree) -> str | None:
-    """Pushes of a good image, a bad one and a good one, each tried again after any cut."""
-    made = board(tree)
+def pushes(made: Board, images: list[bytes]) -> str | None:
+    """Push one image after the other, each tried again after any cut."""
     states: dict[bytes, bytes | None] = {b"\xff" * (2 * HALF): None}
-    for word in (b"one ", b"bad ", b"two "):
+    for new in images:
         seen: dict[bytes | None, set[object]] = {}
         ended: dict[bytes, bytes | None] = {}
         for start, old in states.items():
-            search = Search(made, old, image(word), seen.setdefault(old, set()))
+            search = Search(made, old, new, seen.setdefault(old, set()))
             ended |= search.run(start)
             if search.problem:
                 return search.problem
         states = ended
     return None
+
+
+WORDS = (b"one ", b"bad ", b"two ")
+
+
+def halves(tree: Tree) -> str | None:
+    """Pushes of a good image, a bad one and a good one."""
+    return pushes(board(tree), [image(word) for word in WORDS])
+
+
+# --- a fleet's models, which the board writes itself ------------------------------------------------------
+
+
+@dataclass
+class FleetBoard(Board):
+    """The same with firmware/mica_fleet/rom.py, which fetches a model in chunks and lays its image out."""
+
+    rom: Any = None
+    models: dict[bytes, bytes] = field(default_factory=dict)  # image -> its model
+
+    def send(self, flash: Flash, data: bytes) -> None:
+        model = self.models[data]
+        try:
+            index = self._write(model)
+        except self.rom.InUse:  # the agent resets the board, and the desired state comes again
+            self.start(flash)
+            index = self._write(model)
+        self.rom.trial(index)
+
+    def _write(self, model: bytes) -> int:
+        def fetch(_: object, n: int) -> Generator[bool, None, bytes]:
+            yield False
+            return model[n * self.rom.CHUNK : (n + 1) * self.rom.CHUNK]
+
+        work = self.rom.write([described(model)], [], fetch, True)
+        while True:
+            try:
+                next(work)
+            except StopIteration as end:
+                assert isinstance(end.value, int), end.value
+                return end.value
+
+
+def described(model: bytes) -> dict[str, Any]:
+    """A model of a fleet's desired state, of one chunk."""
+    digest, crc = hashlib.sha256(model).hexdigest(), f"{binascii.crc32(model):08x}"
+    return {"name": "m.mica", "size": len(model), "sha256": digest, "chunks": crc}
+
+
+def fleet(tree: Tree) -> str | None:
+    """Three desired states, each with one model in the place of the last one."""
+    plain = board(tree)
+    package = types.ModuleType("mica")
+    package.slots, package.remote_push = plain.slots, plain.push  # type: ignore[attr-defined]
+    rom = module(tree, "firmware/mica_fleet/rom.py", "proof_rom", **{
+        "mica": package, "mica.slots": plain.slots, "mica.remote_push": plain.push,
+    })  # fmt: skip
+    rom.files = dict  # type: ignore[attr-defined]  # none stays but the model that is replaced
+    rom.flash = lambda: plain.slots.window()  # type: ignore[attr-defined]
+    made = FleetBoard(plain.slots, plain.push, rom=rom)
+    for word in WORDS:
+        model = word + bytes(range(64))
+        pieces, _ = rom._layout({}, {"m.mica": (len(model), described(model))})
+        made.models[b"".join(what if isinstance(what, bytes) else model for _, _, what in pieces)] = model
+    return pushes(made, list(made.models))
 
 
 # --- the learner's two files -----------------------------------------------------------------------------

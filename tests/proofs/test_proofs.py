@@ -7,6 +7,7 @@ from targets import ALL
 
 pytest.importorskip("z3", reason="scripts/setup installs z3-solver")
 
+from prove import PAGE, page
 from requantisation import has
 from theorems import THEOREMS, Theorem
 from words import ROOT, Tree
@@ -30,3 +31,7 @@ def test_planted_fault_is_found(theorem: Theorem) -> None:
 def test_sentences_are_those_of_the_pages() -> None:
     pages = {path: " ".join((ROOT / path).read_text(encoding="utf-8").split()) for path in {t.page for t in THEOREMS}}
     assert [t.name for t in THEOREMS if t.sentence not in pages[t.page]] == []
+
+
+def test_page_is_that_of_the_theorems() -> None:
+    assert PAGE.read_text(encoding="utf-8") == page(), "run scripts/prove --page"
