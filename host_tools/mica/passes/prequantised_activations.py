@@ -12,6 +12,7 @@ A value that is rounded to several scales takes the finest; the others become ta
 
 from mica.ir.graph import Graph, Node, Quant
 from mica.ir.ops import CORE_BY_NAME
+from mica.passes.drop_identity import bypass
 from mica.passes.quantised_values import grid_of, is_quantise, quantise
 
 
@@ -83,13 +84,7 @@ def _above(g: Graph, selection: Node, name: str) -> None:
 def _drop(g: Graph, node: Node) -> bool:
     """Readers of `node` read its input; False where both ends are the graph's own names."""
     x, y = node.inputs[0], node.outputs[0]
-    if y not in g.outputs:
-        g.replace_uses(y, x)
-        g.remove(node)
-        return True
-    if x in g.inputs or x in g.outputs:
+    if y in g.outputs and (x in g.inputs or x in g.outputs):
         return False
-    g.remove(node)
-    del g.values[y]
-    g.rename_value(x, y)
+    bypass(g, node)
     return True
