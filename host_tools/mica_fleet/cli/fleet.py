@@ -9,7 +9,7 @@ waves, and stops where boards reject them; `mica fleet teach` adds up what they 
 import argparse
 import importlib
 
-from mica.cli import model_options, target
+from mica.cli import model_options, options, target
 from mica.errors import MicaError
 from mica_fleet.cli import cut as fleet_cut
 
@@ -85,33 +85,24 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
             sub.add_argument("models", metavar="M.mica", nargs="+", help="they keep their files' names")
             sub.add_argument("--boards", metavar="NAMES", help="these alone, as b1,b2 (default: all)")
         waves = "1,10%,100%" if name == "push" else "100%"
-        sub.add_argument(
-            "--waves",
-            metavar="LIST",
-            default=waves,
-            help=f"how many boards have it at the end of each wave (default {waves.replace('%', '%%')})",
+        options.add(
+            sub,
+            f"""
+            --waves LIST  how many boards have it at the end of each wave (default {waves.replace("%", "%%")})
+            --abort P%    stop where more than this share of those that have answered failed, and go back (default
+                2%%)
+            --min N       within a wave, once so many have answered (default 20); at its end always
+            --timeout T   how long a board may take, as 90s, 15m or 2h (default 15m); longer is a failure
+            --retry N     tell a board that failed again, so often
+            --rate N      tell so many boards a minute at most
+            """,
+            waves={"default": waves},
+            abort={"default": "2%"},
+            min={"type": int, "default": 20},
+            timeout={"default": "15m"},
+            retry={"type": int, "default": 0},
+            rate={"type": float, "default": 0.0},
         )
-        sub.add_argument(
-            "--abort",
-            metavar="P%",
-            default="2%",
-            help="stop where more than this share of those that have answered failed, and go back (default 2%%)",
-        )
-        sub.add_argument(
-            "--min",
-            metavar="N",
-            type=int,
-            default=20,
-            help="within a wave, once so many have answered (default 20); at its end always",
-        )
-        sub.add_argument(
-            "--timeout",
-            metavar="T",
-            default="15m",
-            help="how long a board may take, as 90s, 15m or 2h (default 15m); longer is a failure",
-        )
-        sub.add_argument("--retry", metavar="N", type=int, default=0, help="tell a board that failed again, so often")
-        sub.add_argument("--rate", metavar="N", type=float, default=0.0, help="tell so many boards a minute at most")
     teach = action("teach", "add up what the boards' heads have learnt, and give every board the sum")
     teach.add_argument("model", metavar="M.mica", help="the model of the heads, whose output is an embedding")
     teach.add_argument("--learnt", metavar="PATH", default="/learnt", help="where the heads are; default /learnt")
@@ -140,29 +131,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         nargs="+",
         help="each is served by its file's name without .mica; of one in parts name any part",
     )
-    serve.add_argument(
-        "--http",
-        metavar="HOST:PORT",
-        help="where to listen (default 127.0.0.1:8080, without --queue); other machines reach it where a token is given",
-    )
-    serve.add_argument(
-        "--queue",
-        metavar="URL",
-        help="take requests from a JetStream work queue of a NATS server, and store answers there: nats://[USER:PASSWORD@]HOST:4222[/STREAM]",
-    )
-    serve.add_argument(
-        "--token-file", metavar="FILE", help="its first line is what clients send: Authorization: Bearer ..."
-    )
-    serve.add_argument(
-        "--timeout", metavar="T", default="30s", help="until a request is given up with 504, as 500ms, 30s or 2m"
-    )
-    serve.add_argument(
-        "--audit", metavar="P%", default="1%", help="share of answers that are computed again here first (default 1%%)"
-    )
-    serve.add_argument(
-        "--ha",
-        action="store_true",
-        help="tell Home Assistant (2024.12 or later) of boards and answers, by its MQTT discovery at the fleet's broker",
+    options.add(
+        serve,
+        """
+        --http HOST:PORT   where to listen (default 127.0.0.1:8080, without --queue); other machines reach it where a
+            token is given
+        --queue URL        take requests from a JetStream work queue of a NATS server, and store answers there:
+            nats://[USER:PASSWORD@]HOST:4222[/STREAM]
+        --token-file FILE  its first line is what clients send: Authorization: Bearer ...
+        --timeout T        until a request is given up with 504, as 500ms, 30s or 2m
+        --audit P%         share of answers that are computed again here first (default 1%%)
+        --ha               tell Home Assistant (2024.12 or later) of boards and answers, by its MQTT discovery at the
+            fleet's broker
+        """,
+        timeout={"default": "30s"},
+        audit={"default": "1%"},
     )
     bench = action("bench", "how many samples a second the fleet answers, and how long an answer takes", fleet=False)
     bench.add_argument(
