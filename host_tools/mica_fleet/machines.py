@@ -30,7 +30,7 @@ def _table() -> Table:
 
 
 def predicted_ms(data: bytes, machine: str) -> float | None:
-    """Milliseconds of a run of the file `data`; None where the board is not known, or nothing was measured on its core."""
+    """Milliseconds of a run of the file `data`; None if the board is not known, or nothing was measured on its core."""
     board = board_called(machine)
     time = None if board is None else predict(codec.decode(data), data, board, _table()).time
     return None if time is None else time["milliseconds"]

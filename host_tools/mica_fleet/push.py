@@ -4,8 +4,6 @@ The chunks of every file are retained at the broker, and so is each board's list
 later takes it without anybody who waits for it.
 """
 
-from __future__ import annotations
-
 import queue
 import time
 from collections.abc import Mapping, Sequence

@@ -4,8 +4,6 @@ Each example counts once, however often this is done: the part of a head that is
 `Store.taught` remembers, for each board, the head that it gave and the sum that it was sent.
 """
 
-from __future__ import annotations
-
 import time
 import zlib
 from collections import Counter

@@ -23,7 +23,7 @@ def check(option: str, path: Path, read: Read = ()) -> None:
 
 
 def check_folder(option: str, folder: Path, *, new: bool = False) -> None:
-    """Raises MicaError where files cannot be put into `folder`, which is made where it is missing: now, as `check` does.
+    """Raises MicaError if files cannot be put into `folder`, which is made where it is missing: now, as `check` does.
 
     A folder that has to be `new` may not be there: so nothing that the command reads is in it.
     """

@@ -3,8 +3,6 @@
 A page opens at 127.0.0.1 that runs models by itself: digits to draw, words to say, and the report of any .mica file.
 """
 
-from __future__ import annotations
-
 import argparse
 import tempfile
 import threading

@@ -85,7 +85,7 @@ class Proposal:
 
 
 def proposal(s: State, in_four_bits: Callable[[], State], board: BoardSpec) -> Proposal | None:
-    """The change that makes a compiled model fit the board, as little as it takes; None where it fits unchanged, or never.
+    """The change that makes a compiled model fit the board, as little as it takes; None if it fits unchanged, or never.
 
     in_four_bits: compiles it again so. It is called only where flash is short and four bits may be enough.
     """

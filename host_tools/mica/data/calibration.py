@@ -409,7 +409,7 @@ def expected_input(g: Graph, name: str) -> tuple[float, float] | None:
 
 
 def doubts(g: Graph, samples: Sequence[Mapping[str, np.ndarray]], apart: Collection[str] = ()) -> list[str]:
-    """Why calibration with these samples cannot be right, in lines for a person. apart: inputs that are not in the data."""
+    """Why calibration with these samples cannot be right, in lines for a person. apart: inputs not in the data."""
     found = []
     if len(samples) == 1:
         found.append("one calibration sample: ranges cover nothing else; give a hundred that differ")

@@ -23,7 +23,7 @@ _HEAD = schema.record_bytes(schema.TOKENS)
 
 @dataclass(frozen=True)
 class Tokens:
-    """pieces: one a token, b"" where text is never made of it. costs: one a piece, 0 to 65535, () for the method LONGEST.
+    """pieces: one a token, b"" if text is never made of it. costs: one a piece, 0 to 65535, () for the method LONGEST.
 
     listed: the tokens that text is made of, by the order of their pieces. begin, end: tokens. token, position, length: places among
     the model's inputs; output: among its outputs; None where there is none. positions: 0 where they have no end.
@@ -187,7 +187,7 @@ def character(text: bytes, at: int) -> int:
 
 
 def encode(t: Tokens, text: str | bytes) -> list[int]:
-    """The tokens of a text, without `begin` and `end`. Raises Unspelled where it has no token for what no piece spells."""
+    """The tokens of a text, without `begin` and `end`. Raises Unspelled if it has no token for what no piece spells."""
     given = text.encode(errors="replace") if isinstance(text, str) else text
     space = 1 if t.has("SPACE") and given and not (t.has("BARE") and given.startswith(b" ")) else 0
     data = b" " * space + given

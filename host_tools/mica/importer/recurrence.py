@@ -7,8 +7,6 @@ functions (sigmoid, tanh, ...) return as free inputs. Everything between them is
 of weights is what one input of 1 among zeros changes, without any rounding. The formulas are tested on random numbers.
 """
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass

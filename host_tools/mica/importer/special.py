@@ -44,7 +44,7 @@ def _cast_like(state: ImportState, proto: onnx.NodeProto) -> onnx.NodeProto:
 
 
 def _never(state: ImportState, proto: onnx.NodeProto) -> onnx.NodeProto | None:
-    """False of what is computed: int8 has neither NaN nor infinity. An input may have NaN, in the place of a missing number."""
+    """False of what is computed: int8 has neither NaN nor infinity. An input may have NaN, for a missing number."""
     makers, name = {y: n for n in state.graph.nodes for y in n.outputs}, proto.input[0]
     while name in makers and makers[name].op in (*MOVES, "Cast"):
         name = makers[name].inputs[0]

@@ -1,4 +1,4 @@
-"""Inputs of a model that are not quantised: features in units of their own stay float32 in its file, samples of sound int16."""
+"""Inputs of a model that stay as they are: features in units of their own float32, samples of sound int16."""
 
 import numpy as np
 

@@ -9,7 +9,7 @@ from mica.kernels.integers import Params
 def scratch_min(kernel: str, out_channels: int, p: Params | None = None) -> int:
     """Bytes of scratch a step of this kernel cannot run without, on any core.
 
-    `out_channels` is the number of outputs that share one input patch. Compared against `mica_scratch_min` in C by a test.
+    `out_channels` is how many outputs share one input patch. Compared against `mica_scratch_min` in C by a test.
     p: the step's parameters, by which some kernels need more; in C their loaders check that. A larger `scratch_want` only
     makes a step faster.
     """

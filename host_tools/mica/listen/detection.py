@@ -73,7 +73,7 @@ def usual_step(model: ModelFile) -> int:
 
 
 class Detector:
-    """A model's outputs, one after the other, to events. Raises MicaError where it has not the labels of the settings."""
+    """A model's outputs, one after the other, to events. Raises MicaError if it has not the labels of the settings."""
 
     def __init__(self, model: ModelFile, settings: Settings) -> None:
         levels = (settings.threshold, *settings.thresholds.values())

@@ -62,7 +62,7 @@ _OF_TEXTS: dict[str, Any] = {"padding": 0, "unknown": None, "framed": (None, Non
 
 
 def of_texts(tokens: Tokens, shapes: Mapping[str, Sequence[int]]) -> Tokens | None:
-    """The vocabulary for inputs that take a whole text; None where they do not. shapes: of all inputs. Raises MicaError.
+    """The vocabulary for inputs that take a whole text; None if they do not. shapes: of all inputs. Raises MicaError.
 
     Of inputs of as many numbers one with `mask` in its name takes the padding mask, one with `type` or `segment` zeros, and the one
     that is left the tokens.

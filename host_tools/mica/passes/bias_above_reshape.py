@@ -42,7 +42,7 @@ def run(g: Graph) -> Graph:
 
 
 def _as_channels(g: Graph, node: Node, k: int, perm: Sequence[int]) -> np.ndarray | None:
-    """The constant as [1, C, 1, ...] in front of the transpose; None where it does not vary along the channels alone."""
+    """The constant as [1, C, 1, ...] in front of the transpose; None if it does not vary along the channels alone."""
     c, out = np.asarray(g.data(node.inputs[1 - k])), g.value(node.outputs[0]).shape
     if g.value(node.inputs[k]).shape != out or c.ndim > len(out):
         return None

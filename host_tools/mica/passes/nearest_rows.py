@@ -27,7 +27,7 @@ MOVES = (*RENAMES, "Transpose")
 
 @dataclass(frozen=True, eq=False)
 class _Term:
-    """A number of each of the nearest: table [S, ...] at its place. factor: factors, of the kind `weights`, multiply it."""
+    """A number for each neighbour: table [S, ...] at its place. factor: factors, of the kind `weights`, multiply it."""
 
     table: np.ndarray
     weights: int = UNIFORM

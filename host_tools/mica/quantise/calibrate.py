@@ -67,7 +67,7 @@ class Runs:
     """
 
     def __init__(self, g: Graph, room: int = ROOM, again: Samples | None = None) -> None:
-        """again: those of the samples that will be asked for again, None for all of them. room: bytes, 0 keeps nothing."""
+        """again: those of the samples that will be asked for again, None for all. room: bytes, 0 keeps nothing."""
         self.g, self.room, self.size = g, room, batch.size(g)
         self.names = [*g.inputs, *(name for node in g.nodes for name in node.outputs)]
         ends = [node for node in g.nodes if any(name in g.outputs for name in node.outputs)]

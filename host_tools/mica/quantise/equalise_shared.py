@@ -374,7 +374,7 @@ def _trace(g: Graph, name: str, pairs: Mapping[str, str], depth: int = 0) -> Tra
 
 
 def _sets(q: Traced, k: Traced) -> tuple[np.ndarray, np.ndarray] | None:
-    """The sets of channels that one factor serves; None where rows of one matrix of keys come from different channels."""
+    """The sets of channels that one factor serves; None if rows of one matrix of keys come from different channels."""
     if np.any(k.channels != k.channels[..., :1, :]):
         return None
     n = _size(q), _size(k)

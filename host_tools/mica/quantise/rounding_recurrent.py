@@ -8,8 +8,6 @@ biases take the mean error. Other biases stay: means differ from time step to ti
 plain mean made networks worse.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 import numpy as np

@@ -78,7 +78,7 @@ class Confusion:
 
     def figures(self, names: Sequence[str] = ()) -> list[dict[str, Any]]:
         """For each class: samples, recall (share of its samples with the right answer), precision (share of its answers
-        that are right); None where there are no samples, or no answers. names: of the classes; their numbers otherwise."""
+        that are right); None if there are no samples, or no answers. names: of the classes; their numbers otherwise."""
         right = np.diag(self.counts)
         samples, answers = self.counts.sum(axis=1), self.counts.sum(axis=0)
         return [

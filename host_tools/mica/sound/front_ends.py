@@ -112,7 +112,7 @@ class Description:
         return columns
 
     def front_end(self, rows: int) -> FrontEnd:
-        """The tables, for a network that takes so many rows. Raises MicaError where the description contradicts itself."""
+        """The tables, for a network that takes so many rows. Raises MicaError if the description contradicts itself."""
         v = self.values
         frame, hop, rate, mels, columns = v["frame"], v["hop"], v["rate"], v["mels"], self.columns
         fft = v.get("fft", max(LEAST_POINTS, 1 << (frame - 1).bit_length()))

@@ -10,8 +10,6 @@ Tensor i of the file stands for the ONNX value `x(i)`:
 This is the form that ONNX's quantised models have, so every pass behind the importer serves both.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

@@ -64,7 +64,7 @@ def _covered(window: np.ndarray) -> tuple[int, int]:
 
 
 def _frequencies(real: np.ndarray, imaginary: np.ndarray, window: np.ndarray) -> np.ndarray:
-    """Turns a sample, 0 to 0.5, of rows [P, n] that are the window times a wave. Raises ValueError where they are none."""
+    """Turns a sample, 0 to 0.5, of rows [P, n] that are the window times a wave. Raises ValueError if they are none."""
     z = real + 1j * imaginary
     n = len(window)
     if n < 2:

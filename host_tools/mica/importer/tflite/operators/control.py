@@ -95,7 +95,7 @@ def _plain(model: Model, i: int) -> str:
 
 
 def _writing(body: Model, k: int) -> list:
-    """CONCATENATION(SLICE(list, 0, n), row, SLICE(list, n + 1)) that makes output k of input k; [] where it is another."""
+    """CONCATENATION(SLICE(list, 0, n), row, SLICE(list, n + 1)) that makes output k of input k; [] if it is another."""
     makers = {o: op for op in body.operators for o in op.outputs}
     joined = makers.get(body.outputs[k])
     if joined is None or joined.kind != "CONCATENATION" or len(joined.inputs) != 3:
