@@ -136,7 +136,7 @@ def evaluate(
         return found.figures(detection.Detector(model, settings))
 
     levels = sorted({*tried, chosen.threshold})
-    rows = [{"threshold": x, **figures(detection.at_threshold(chosen, x))} for x in levels]
+    rows = [{"threshold": x, **figures(replace(chosen, threshold=x, thresholds={}))} for x in levels]
     suggested = None
     if proposing:
         words = sorted({row["label"] for at in rows for row in at["labels"] if row["words"]})

@@ -48,11 +48,8 @@ def run(args: argparse.Namespace) -> int:
         print(f"{taken:,} of {there.room:,} bytes taken")
         for half in there.halves:
             if half.state == "rejected":
-                print(f"what was pushed {_when(half.sequence, there.halves)} was rejected: {half.reason}")
+                last = half.sequence == max(other.sequence for other in there.halves)
+                print(f"what was pushed {'last' if last else 'before'} was rejected: {half.reason}")
     elif not there.files:
         print("no models")
     return 0
-
-
-def _when(sequence: int, halves: list[Any]) -> str:
-    return "last" if sequence == max(half.sequence for half in halves) else "before"

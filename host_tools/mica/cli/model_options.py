@@ -62,33 +62,8 @@ def add_arguments(parser: argparse.ArgumentParser, board: bool = True, data: boo
     samples.add_argument(
         "--plain", action="store_true", help="no equalisation, weight tuning and bias correction, for comparing"
     )
-    _add_inputs(parser.add_argument_group("inputs"))
-    parser.add_argument(
-        "--embedding",
-        metavar="TENSOR",
-        nargs="?",
-        const="",
-        help="the output is this tensor, for heads that learn on a board (mica teach); by default what stands before the last dense layer. "
-        "TENSOR:max and TENSOR:mean pool a feature map. mica info MODEL lists tensors. Without a MODEL the features of --frontend are it",
-    )
-    _add_memory(parser.add_argument_group("memory"))
-    _add_streaming(parser.add_argument_group("streaming"))
-    file = parser.add_argument_group("file")
-    file.add_argument("--name", help="name of the model; default: the file's")
-    file.add_argument(
-        "--tokens",
-        metavar="FILE[,begin=N][,end=N][,padding=N][,unknown=N][,space][,plain][,merges]",
-        help="the vocabulary of a language model, or of one that classifies texts, for the file: a tokenizer.json, a JSON list of pieces, or "
-        "a vocab.txt. begin and end are the tokens around a text, space puts a space before it, merges merges the pieces of a list in its "
-        "order (BPE). plain drops capitals, accents and marks that are no pieces",
-    )
-    file.add_argument("--key", metavar="FILE", help="sign the file with this key, so that a board can tell whose it is")
-    target.add_custom(parser)
-
-
-def _add_inputs(group: argparse._ArgumentGroup) -> None:
     options.add(
-        group,
+        parser.add_argument_group("inputs"),
         """
         --shape NAME=N  size of a dynamic dimension
         --picture       the input is a picture of these colours; the file stores this for cameras' frames and picture
@@ -101,11 +76,16 @@ def _add_inputs(group: argparse._ArgumentGroup) -> None:
         shape={"action": "append", "default": []},
         picture={"choices": PICTURE_COLOURS},
     )
-
-
-def _add_memory(group: argparse._ArgumentGroup) -> None:
+    parser.add_argument(
+        "--embedding",
+        metavar="TENSOR",
+        nargs="?",
+        const="",
+        help="the output is this tensor, for heads that learn on a board (mica teach); by default what stands before the last dense layer. "
+        "TENSOR:max and TENSOR:mean pool a feature map. mica info MODEL lists tensors. Without a MODEL the features of --frontend are it",
+    )
     options.add(
-        group,
+        parser.add_argument_group("memory"),
         """
         --ram N[K]   bytes for tensors and scratch together: where that is too little for layer after layer, layers
             run in strips, some rows of each in turn
@@ -118,11 +98,8 @@ def _add_memory(group: argparse._ArgumentGroup) -> None:
         """,
         weights={"choices": WEIGHTS, "default": "8"},
     )
-
-
-def _add_streaming(group: argparse._ArgumentGroup) -> None:
     options.add(
-        group,
+        parser.add_argument_group("streaming"),
         """
         --state IN=OUT  this input and output are one tensor that lives from run to run, 0 at first. Samples of
             --calib are then consecutive runs. Pairs such as past_X and present_X are found by their names; `none`
@@ -136,6 +113,17 @@ def _add_streaming(group: argparse._ArgumentGroup) -> None:
         state={"action": "append", "default": []},
         window={"action": "append", "default": []},
     )
+    file = parser.add_argument_group("file")
+    file.add_argument("--name", help="name of the model; default: the file's")
+    file.add_argument(
+        "--tokens",
+        metavar="FILE[,begin=N][,end=N][,padding=N][,unknown=N][,space][,plain][,merges]",
+        help="the vocabulary of a language model, or of one that classifies texts, for the file: a tokenizer.json, a JSON list of pieces, or "
+        "a vocab.txt. begin and end are the tokens around a text, space puts a space before it, merges merges the pieces of a list in its "
+        "order (BPE). plain drops capitals, accents and marks that are no pieces",
+    )
+    file.add_argument("--key", metavar="FILE", help="sign the file with this key, so that a board can tell whose it is")
+    target.add_custom(parser)
 
 
 def job_of(args: argparse.Namespace, board: BoardSpec | None, model: str | None = None) -> Job:

@@ -47,7 +47,10 @@ def sample(s: State) -> State:
         s.warn(_made_up(s.graph, s.unknown))
     front = None if s.sound is None else s.sound.front
     if s.unknown and s.sound is not None and isinstance(front, FrontEnd) and front.keeps and front.has_noise:
-        s.warn(_anew(s.sound.text))
+        s.warn(
+            f"--frontend {s.sound.text}: its noise begins anew with each sample of calibration, and goes on in the packed "
+            "model: ranges may be too wide"
+        )
     s.samples = _samples(s)
     if s.unknown and s.calibration is not None:
         s.graph = balance(s.graph, s.samples, [name for pair in s.pairs for name in pair])
@@ -161,11 +164,6 @@ def _coarser(names: Sequence[str]) -> str:
     """The warning that what came as int16 becomes int8."""
     shown = ", ".join(f"'{n}'" for n in names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
     return f"int16 tensors become int8, the same range in steps 256 times larger: {shown}; see the quality line"
-
-
-def _anew(text: str) -> str:
-    """The warning that calibration knows beginnings only."""
-    return f"--frontend {text}: its noise begins anew with each sample of calibration, and goes on in the packed model: ranges may be too wide"
 
 
 def _made_up(core: Graph, unknown: Sequence[str]) -> str:

@@ -271,7 +271,7 @@ def _choose(
     named = [c for c in columns if c.name.lower() in LABELS]
     words = [c for c in columns if c.kind == "words"]
     label = named[0] if named else words[0] if len(words) == 1 else None
-    if order and not _is_digest(order):
+    if order and not (len(order) == 1 and re.fullmatch(r"sha256:[0-9a-f]{64}", order[0])):
         by_name = {clean(c.name): c for c in columns}
         if absent := [name for name in order if name not in by_name]:
             raise MicaError(
@@ -307,10 +307,6 @@ def _order(columns: list[_Column]) -> list[str]:
     names = [clean(c.name) for c in columns]
     text = "\n".join(names)
     return names if len(text) <= MOST_NAMES else ["sha256:" + hashlib.sha256(text.encode()).hexdigest()]
-
-
-def _is_digest(order: list[str]) -> bool:
-    return len(order) == 1 and re.fullmatch(r"sha256:[0-9a-f]{64}", order[0]) is not None
 
 
 def _counts(shape: Sequence[int]) -> set[int]:

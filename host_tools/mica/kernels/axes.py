@@ -148,11 +148,6 @@ def values(x: Array, blobs: Blobs, p: Params) -> Array:
     return np.concatenate([stats, energies(rows, blobs, p)], axis=1) if p["bands"] else stats
 
 
-def _scratch(p: Params) -> int:
-    """The transform, and the samples of an axis less their mean."""
-    return 4 * (p["fft"] + (p["rows"] + 1) // 2) if p["bands"] else 0
-
-
 def _counts(step: Step, xs: Tensors, y: Tensor, scratch: int) -> Cost:
     p = step.params
     axes, points = p["axes"], p["fft"]
@@ -183,7 +178,8 @@ def _counts(step: Step, xs: Tensors, y: Tensor, scratch: int) -> Cost:
     group="features",
     rules=_rules,
     constants=_constants,
-    scratch_of=_scratch,
+    # The transform, and the samples of an axis less their mean.
+    scratch_of=lambda p: 4 * (p["fft"] + (p["rows"] + 1) // 2) if p["bands"] else 0,
     counts=_counts,
 )
 def axes_s8(xs: Sequence[Array], blobs: Blobs, p: Params, q: Output) -> Array:

@@ -331,11 +331,6 @@ def depthwise_conv2d_s8(xs: Sequence[Array], blobs: Blobs, p: Params, q: Output)
     return finish(acc, blobs, p, q)[None]
 
 
-def _conv_transpose_macs(xs: Sequence[Dims], y: Dims, blobs: Blobs) -> int:
-    """Each input meets the weights of all that it reaches."""
-    return int(blobs["weights"].size) * xs[0][1] * xs[0][2]
-
-
 def _conv_transpose_counts(step: Step, xs: Tensors, y: Tensor, scratch: int) -> Cost:
     p = step.params
     taps = p["kernel_h"] * p["kernel_w"]
@@ -353,7 +348,8 @@ def _conv_transpose_counts(step: Step, xs: Tensors, y: Tensor, scratch: int) -> 
     params=(*WINDOW, "groups", *ACT),
     group="conv",
     rules=_conv2d_rules,
-    macs=_conv_transpose_macs,
+    # Each input meets the weights of all that it reaches.
+    macs=lambda xs, y, blobs: int(blobs["weights"].size) * xs[0][1] * xs[0][2],
     counts=_conv_transpose_counts,
 )
 def conv_transpose2d_s8(xs: Sequence[Array], blobs: Blobs, p: Params, q: Output) -> Array:

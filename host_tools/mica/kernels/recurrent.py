@@ -6,7 +6,7 @@ import numpy as np
 
 from mica.format.schema import MAX_BYTES, MULT_MAX, MULT_MIN, SHIFT_MAX, SHIFT_MIN
 from mica.format.values import clip_s8
-from mica.kernels.base import Cost, Dims, Kernel, Shapes, Step, Tensor, Tensors
+from mica.kernels.base import Cost, Kernel, Shapes, Step, Tensor, Tensors
 from mica.kernels.integers import Array, Blobs, Output, Params, dot, int32, requantise
 from mica.kernels.rules import INT32_LIMIT, Broken, require
 
@@ -96,11 +96,6 @@ def _initial(xs: Sequence[Array], p: Params, q: Output, shape: tuple[int, int]) 
     return hidden, cell
 
 
-def _recurrent_macs(xs: Sequence[Dims], y: Dims, blobs: Blobs) -> int:
-    """Every row of the matrix at every time step."""
-    return int(blobs["matrix"].size) * xs[0][0] * xs[0][1]
-
-
 def _recurrent_counts(step: Step, xs: Tensors, y: Tensor, scratch: int) -> Cost:
     time, batch, size = xs[0].dims
     gates_hidden, width = step.blobs["matrix"].shape
@@ -130,7 +125,7 @@ def _recurrent_counts(step: Step, xs: Tensors, y: Tensor, scratch: int) -> Cost:
     group="matmul",
     rules=_recurrent_rules,
     constants=_recurrent_constants,
-    macs=_recurrent_macs,
+    macs=lambda xs, y, blobs: int(blobs["matrix"].size) * xs[0][0] * xs[0][1],  # every row at every time step
     scratch_min=lambda out_channels: 6 * out_channels,  # three states of each unit, 16 bits each
     counts=_recurrent_counts,
 )

@@ -34,16 +34,15 @@ def _reduce_rules(x: Tensors, y: Tensor, p: Params) -> Shapes:
     return {}
 
 
-def _reduce_counts(step: Step, xs: Tensors, y: Tensor, scratch: int) -> Cost:
-    return f"mode {step.params['mode']}", {"out": float(elements(y)), "in": float(elements(xs[0]))}
-
-
 @Kernel(
     id=19,
     params=("axis", "axes", "mode", "mult", "shift", "bias", *ACT),
     group="reduce",
     rules=_reduce_rules,
-    counts=_reduce_counts,
+    counts=lambda step, xs, y, scratch: (
+        f"mode {step.params['mode']}",
+        {"out": float(elements(y)), "in": float(elements(xs[0]))},
+    ),
 )
 def reduce_s8(xs: Sequence[Array], blobs: Blobs, p: Params, q: Output) -> Array:
     """One number of all those along `axes` dimensions from `axis` on; y has what remains, in any shape. With d = x -

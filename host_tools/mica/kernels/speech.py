@@ -168,10 +168,6 @@ def energies(x: Array, twiddles: Array) -> Array:
     return out
 
 
-def _bit_length(v: Array) -> Array:
-    return np.array([int(k).bit_length() for k in v])
-
-
 def _root(v: int) -> int:
     r = math.isqrt(v)
     return min(r + (v - r * r > r), _WORD)
@@ -207,7 +203,8 @@ def features(x: Array, blobs: Blobs, p: Params, frames: int, noise: list[int] | 
     noise = [0] * bands if noise is None else noise
     out = np.zeros((frames, bands), np.int64)
     cut = np.lib.stride_tricks.sliding_window_view(x.astype(np.int64), p["frame"])[:: p["hop"]][:frames] * window >> 12
-    up = np.maximum(15 - _bit_length(np.abs(cut).max(axis=1)), 0)
+    bits = np.array([int(k).bit_length() for k in np.abs(cut).max(axis=1)])
+    up = np.maximum(15 - bits, 0)
     cut = np.clip(cut, -(2**15), 2**15 - 1) << up[:, None]
     every = energies(np.pad(cut, ((0, 0), (0, p["fft"] - p["frame"]))), twiddles)
     for r, bins in enumerate(every):

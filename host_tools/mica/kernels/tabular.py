@@ -275,11 +275,6 @@ def _forest_constants(x: Tensors, y: Tensor, p: Params, blobs: Blobs) -> None:
     require(bound < INT32_LIMIT, f"the sum of the trees can reach {bound}; expected less than 2**31")
 
 
-def _forest_scratch_min(out_channels: int) -> int:
-    """A row with room for 256 columns, and a sum for each number of a result."""
-    return 256 + 4 * out_channels
-
-
 def _forest_counts(step: Step, xs: Tensors, y: Tensor, scratch: int) -> Cost:
     leaves = int(((step.blobs["nodes"] & LEAF_NODE) != 0).sum()) - SPARE
     trees, rows = step.params["trees"], math.prod(y.dims[:-1])
@@ -294,7 +289,8 @@ def _forest_counts(step: Step, xs: Tensors, y: Tensor, scratch: int) -> Cost:
     group="features",
     rules=_forest_rules,
     constants=_forest_constants,
-    scratch_min=_forest_scratch_min,
+    # A row with room for 256 columns, and a sum for each number of a result.
+    scratch_min=lambda out_channels: 256 + 4 * out_channels,
     counts=_forest_counts,
 )
 def forest_s8(xs: Sequence[Array], blobs: Blobs, p: Params, q: Output) -> Array:

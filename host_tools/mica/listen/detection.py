@@ -5,7 +5,7 @@ The same label comes again only after its mean has been below the threshold.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -257,8 +257,3 @@ def recordings(path: str | Path, all_of_them: bool = False) -> list[Path]:
     if any(p.with_suffix(STAMPS).is_file() for p in found):
         return found
     return [] if any(sounds.is_sound(p) for p in path.glob("*/*")) else found
-
-
-def at_threshold(settings: Settings, threshold: float) -> Settings:
-    """The same settings with one threshold for all words."""
-    return replace(settings, threshold=threshold, thresholds={})

@@ -75,7 +75,8 @@ def _found(
     pieces: list[int] = []
     at = begin
     while at < end:
-        last = next((w for w in reversed(writers) if _holds(model.tensors[w], at)), None)
+        there = ((w, model.tensors[w]) for w in reversed(writers))
+        last = next((w for w, t in there if t.space == "arena" and t.offset <= at < _end(t)), None)
         if last is None:
             raise _lost(x)
         a = model.tensors[last]
@@ -105,10 +106,6 @@ def _pieces_of(g: Graph, names: list[str], t: int) -> list[int]:
         return []
     found = [names.index(i) for i in node.inputs]
     return found + [p for f in found for p in _pieces_of(g, names, f)]
-
-
-def _holds(t: TensorRecord, at: int) -> bool:
-    return t.space == "arena" and t.offset <= at < _end(t)
 
 
 def _end(t: TensorRecord) -> int:

@@ -182,15 +182,10 @@ def _behind(g: Graph, name: str) -> list[str]:
     while todo:
         for node in consumers.get(todo.pop(), ()):
             y = node.outputs[0]
-            if y not in found and (_moves(node) or (node.op in KEEP and _of_scores(g, node))):
+            if y not in found and (_moves(node) or (node.op in KEEP and all(_is_score(g, i) for i in node.inputs))):
                 found[y] = None
                 todo.append(y)
     return list(found)
-
-
-def _of_scores(g: Graph, node: Node) -> bool:
-    """True if a node reads only numbers from 0 to 1."""
-    return all(_is_score(g, i) for i in node.inputs)
 
 
 def _is_score(g: Graph, name: str) -> bool:

@@ -45,12 +45,10 @@ def _batch_matmul(net: Net, op: Op) -> None:
     net.done(op.y, net.node("MatMul", parts))
 
 
-def _embedding_lookup(net: Net, op: Op) -> None:
-    net.done(op.y, net.node("Gather", [net.x(op.i(1)), net.x(op.i(0))], axis=0))
-
-
 FORMS = {
     "BATCH_MATMUL": Form(_batch_matmul, "BatchMatMulOptions", (2, 2)),
-    "EMBEDDING_LOOKUP": Form(_embedding_lookup, "", (2, 2)),
+    "EMBEDDING_LOOKUP": Form(
+        lambda net, op: net.done(op.y, net.node("Gather", [net.x(op.i(1)), net.x(op.i(0))], axis=0)), "", (2, 2)
+    ),
     "FULLY_CONNECTED": Form(_fully_connected, "FullyConnectedOptions", (2, 3)),
 }

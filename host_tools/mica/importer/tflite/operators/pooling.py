@@ -9,7 +9,7 @@ of integers less the zero point, and one way. `ties_down` is the way that is rig
 where zero is at the low end, as behind a Relu.
 """
 
-from mica.importer.tflite.net import TO_NCHW, TO_NHWC, Grid8, Net
+from mica.importer.tflite.net import TO_NCHW, TO_NHWC, Net
 from mica.importer.tflite.operators.convolution import window
 from mica.importer.tflite.operators.form import Form, Op
 
@@ -26,16 +26,13 @@ def _pool(net: Net, op: Op) -> None:
         y = net.node("Mul", [y, y])
     attrs: dict[str, object] = {"kernel_shape": kernel, "strides": strides, "pads": pads}
     grid = net.grids.get(x)
-    if op.kind == "AVERAGE_POOL_2D" and grid is not None and grid == net.grid(op.y, like=x) and _mostly_negative(grid):
+    same = grid is not None and grid == net.grid(op.y, like=x)
+    if op.kind == "AVERAGE_POOL_2D" and grid is not None and same and grid.dtype == "int8" and grid.zero_point < -64:
         attrs["ties_down"] = 1
     y = net.transpose(net.node(kind, [y], **attrs), TO_NHWC)
     if op.kind == "L2_POOL_2D":
         y = net.node("Sqrt", [y])
     net.done(op.y, net.activation(y, op["activation"]), like=x)
-
-
-def _mostly_negative(grid: Grid8) -> bool:
-    return grid.dtype == "int8" and grid.zero_point < -64
 
 
 def _resize(net: Net, op: Op) -> None:
