@@ -203,7 +203,7 @@ def native_of(board: BoardSpec) -> str:
 
 NOTHING = -1  # bytes of heap: none are left
 NATIVE_ARENA = 16 * 1024  # of a native module, which takes it from the heap
-RUNTIME = 8 * 1024  # bytes of RAM that the runtime's bytecode takes, where it is not frozen
+RUNTIME = 8 * 1024 + 512  # bytes of RAM: bytecode that is not frozen, and what newer compilers make of a module
 
 
 def on_stock(board: BoardSpec, heap: int, module: int | None = None) -> BoardSpec:
