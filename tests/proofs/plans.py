@@ -55,7 +55,7 @@ def packed(g: Graph, offsets: dict[str, int]) -> bytes:
 
 
 def runs_right(data: bytes, expected: np.ndarray) -> bool:
-    """Whether the loader takes the file and its answer is right."""
+    """Return True if the loader takes the file and its answer is right."""
     try:
         m = NativeModel(data)
     except FormatError:
