@@ -153,11 +153,10 @@ def new_parser() -> argparse.ArgumentParser:
 
 def add_command(subparsers: Any, name: str, module: ModuleType) -> argparse.ArgumentParser:
     """The parser of one command. JSON_KEYS of its module, if it has some, say what the object of `--json` holds."""
+    about = (module.__doc__ or COMMANDS[name]).strip().removeprefix(f"mica {name}:").strip()
     keys = getattr(module, "JSON_KEYS", None)
     epilog = None if keys is None else f"--json has the keys {keys}."
-    sub: argparse.ArgumentParser = subparsers.add_parser(
-        name, help=COMMANDS[name], description=_about(name, module), epilog=epilog
-    )
+    sub: argparse.ArgumentParser = subparsers.add_parser(name, help=COMMANDS[name], description=about, epilog=epilog)
     sub.add_argument("--json", action="store_true", help="print one JSON object on stdout")
     module.add_arguments(sub)
     sub.set_defaults(run=module.run)
@@ -176,11 +175,6 @@ def find_command(name: str) -> ModuleType:
         raise MicaError(
             f"the Python package {error.name} is missing", todo="install mica again: pip install mica-mcu"
         ) from None
-
-
-def _about(name: str, module: ModuleType) -> str:
-    """The module's docstring without the command's name, else its line of help."""
-    return (module.__doc__ or COMMANDS[name]).strip().removeprefix(f"mica {name}:").strip()
 
 
 def _fail(message: str, code: int, as_json: bool, values: Mapping[str, Any] | None = None) -> int:

@@ -70,19 +70,14 @@ def read_as(path: str | Path) -> str:
         if (path / "saved_model.pb").exists():
             raise _refusal(path, SAVED)
         raise MicaError(f"{path}: is a folder", todo="give the .onnx or .tflite file")
-    head = head_of(path)
+    with reading(path), open(path, "rb") as f:
+        head = f.read(HEAD)
     if head[4:8] == schema.IDENTIFIER:
         return "tflite"
     kind = _other(head)
     if kind is not None:
         raise _refusal(path, kind)
     return "onnx"
-
-
-def head_of(path: Path) -> bytes:
-    """The first bytes of a file. Raises MicaError."""
-    with reading(path), open(path, "rb") as f:
-        return f.read(HEAD)
 
 
 def _refusal(path: Path, kind: Kind) -> MicaError:

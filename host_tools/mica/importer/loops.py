@@ -7,7 +7,7 @@ The importer adds each run's nodes as those of a file, so counters and condition
 become ONNX (tf2onnx).
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -174,17 +174,13 @@ def _renamed(
         for o in node.output:
             if o:
                 names[o] = fresh(f"{o}.{k}")
-        _rename_ends(copy, names)
+        copy.input[:] = [names.get(i, i) for i in copy.input]
+        copy.output[:] = [names.get(o, o) for o in copy.output]
         for a in copy.attribute:
             if a.type == onnx.AttributeProto.GRAPH:
                 _rename_inside(a.g, dict(names), k, fresh)
         nodes.append(copy)
     return constants, nodes
-
-
-def _rename_ends(node: onnx.NodeProto, names: Mapping[str, str]) -> None:
-    node.input[:] = [names.get(i, i) for i in node.input]
-    node.output[:] = [names.get(o, o) for o in node.output]
 
 
 def _rename_inside(graph: onnx.GraphProto, names: dict[str, str], k: int, fresh: Fresh) -> None:

@@ -60,3 +60,12 @@ class Builder:
 
 
 Lowering = Callable[[Graph, Node, Builder], None]
+
+
+def refuse(reason: str) -> Lowering:
+    """Return a lowering that takes no node."""
+
+    def lower(g: Graph, node: Node, b: Builder) -> None:
+        raise ValueError(reason)
+
+    return lower

@@ -5,7 +5,7 @@ Unary(MaxPool2d(Conv2d(x)), clip)  =>   MaxPool2d(Conv2d(x, clip)): the maximum 
                                      convolution's output then needs a smaller range
 """
 
-from mica.ir.graph import Graph, Node
+from mica.ir.graph import Graph
 from mica.ir.ops import CORE_BY_NAME
 
 Clip = tuple[float | None, float | None]
@@ -36,7 +36,8 @@ def run(g: Graph) -> Graph:
                     break
                 target = above
             target.attrs["clip"] = intersect(target.attrs["clip"], node.attrs["arguments"])
-            _replace(g, producers[node.inputs[0]], node)
+            producers[node.inputs[0]].outputs = node.outputs  # it makes the clamped value itself
+            g.remove(node)
             changed = True
             break
     return g
@@ -45,12 +46,6 @@ def run(g: Graph) -> Graph:
 def _may_vanish(g: Graph, x: str, y: str) -> bool:
     """True where the model does not say how x is rounded, or says the same of y: then clamping integers is the same."""
     return g.value(x).quant is None or g.value(x).quant == g.value(y).quant
-
-
-def _replace(g: Graph, producer: Node, node: Node) -> None:
-    """`producer` makes the clamped value itself."""
-    producer.outputs = node.outputs
-    g.remove(node)
 
 
 def intersect(a: Clip, b: Clip) -> Clip:

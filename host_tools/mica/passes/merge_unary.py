@@ -95,7 +95,7 @@ def _merge(g: Graph, last: Node, region: _Region) -> None:
     names = {region.x: "v0"}
     program: list[tuple[str, dict[str, Any], tuple[str | float, ...]]] = []
     for node in region.nodes:
-        operands = tuple(names[i] if i in names else _operand(g, i) for i in node.inputs)
+        operands = tuple(names[i] if i in names else float(np.asarray(g.data(i)).reshape(-1)[0]) for i in node.inputs)
         if node.op == "Unary" and node.attrs["function"] == "composed":
             # Its own program, with its numbers moved on.
             (inner,) = node.attrs["arguments"]
@@ -105,11 +105,6 @@ def _merge(g: Graph, last: Node, region: _Region) -> None:
         names[node.outputs[0]] = f"v{len(program)}"
     last.op, last.inputs = "Unary", [region.x]
     last.attrs = {"function": "composed", "arguments": (tuple(program),)}
-
-
-def _operand(g: Graph, name: str) -> float:
-    data = np.asarray(g.data(name))
-    return float(data.reshape(-1)[0])
 
 
 def _append(

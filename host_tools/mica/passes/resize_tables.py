@@ -61,10 +61,6 @@ def nearest(axis: Axis, rounding: str) -> Array:
     return np.clip(_ROUND[rounding](axis.positions()), 0, axis.n_in - 1).astype(np.int64)
 
 
-def _linear(distance: Array) -> Array:
-    return np.clip(1 - np.abs(distance), 0, 1)
-
-
 def _cubic(a: float) -> Callable[[Array], Array]:
     def kernel(distance: Array) -> Array:
         d = np.abs(distance)
@@ -80,7 +76,7 @@ def weighted(axis: Axis, cubic: float | None, antialias: bool, exclude_outside: 
 
     cubic: the coefficient of cubic interpolation, None for linear. Antialiasing widens the kernel where x shrinks.
     """
-    kernel, radius = (_linear, 1) if cubic is None else (_cubic(cubic), 2)
+    kernel, radius = (lambda d: np.clip(1 - np.abs(d), 0, 1), 1) if cubic is None else (_cubic(cubic), 2)
     shrink = min(axis.scale, 1.0) if antialias else 1.0
     at = axis.positions()
     reach = math.ceil(radius / shrink)

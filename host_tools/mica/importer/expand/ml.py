@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from mica.importer.expand.operators import Writer
 
 DOMAIN = "ai.onnx.ml"
+Form = Callable[[Any], None]
 # Kernels of support vector machines that a table holds: the curve of slope * distance + origin, and its arguments.
 CURVES: Mapping[str, tuple[str, Callable[[float], tuple[float, ...]]]] = {
     "RBF": ("exp", lambda degree: ()),
@@ -133,9 +134,9 @@ def _linear(n: Writer, results: int) -> str:
     )
 
 
-def _linear_regressor(n: Writer) -> None:
-    scores = _linear(n, int(n.attrs.get("targets", 1)))
-    _post(n, scores, trees.post_transform(n.attrs), n.proto.output[0])
+def _regressor(scores: Callable[[Writer], str]) -> Form:
+    """Return what writes a regressor that has such scores."""
+    return lambda n: _post(n, scores(n), trees.post_transform(n.attrs), n.proto.output[0])
 
 
 def _linear_classifier(n: Writer) -> None:
@@ -148,11 +149,6 @@ def _linear_classifier(n: Writer) -> None:
         raise ValueError(f"{results} scores for {len(labels)} classes")
     _name_classes(n, labels)
     _answer(n, scores, trees.post_transform(n.attrs))
-
-
-def _trees_regressor(n: Writer) -> None:
-    forest = trees.of_node_lists(n.attrs, "target", int(n.attrs.get("n_targets", 1)))
-    _post(n, n.forest(forest), trees.post_transform(n.attrs), n.proto.output[0])
 
 
 def _trees_classifier(n: Writer) -> None:
@@ -173,11 +169,6 @@ def _trees_classifier(n: Writer) -> None:
         scores = _both(n, scores, "-s")
     _name_classes(n, labels)
     _answer(n, scores, kind)
-
-
-def _tree_ensemble(n: Writer) -> None:
-    forest = trees.of_tree_ensemble(n.attrs)
-    _post(n, n.forest(forest), trees.post_transform(n.attrs), n.proto.output[0])
 
 
 def _kernel(n: Writer, vectors: np.ndarray) -> str:
@@ -399,7 +390,6 @@ def _imputer(n: Writer) -> None:
     n.imputer(np.asarray(values, np.float64).reshape(-1), replaced)
 
 
-Form = Callable[[Any], None]
 FORMS: dict[str, Form] = {
     "ArrayFeatureExtractor": _array_feature_extractor,
     "Binarizer": _binarizer,
@@ -407,14 +397,16 @@ FORMS: dict[str, Form] = {
     "Imputer": _imputer,
     "LabelEncoder": _label_encoder,
     "LinearClassifier": _linear_classifier,
-    "LinearRegressor": _linear_regressor,
+    "LinearRegressor": _regressor(lambda n: _linear(n, int(n.attrs.get("targets", 1)))),
     "Normalizer": _normalizer,
     "OneHotEncoder": _one_hot_encoder,
     "SVMClassifier": _svm_classifier,
     "SVMRegressor": _svm_regressor,
     "Scaler": _scaler,
-    "TreeEnsemble": _tree_ensemble,
+    "TreeEnsemble": _regressor(lambda n: n.forest(trees.of_tree_ensemble(n.attrs))),
     "TreeEnsembleClassifier": _trees_classifier,
-    "TreeEnsembleRegressor": _trees_regressor,
+    "TreeEnsembleRegressor": _regressor(
+        lambda n: n.forest(trees.of_node_lists(n.attrs, "target", int(n.attrs.get("n_targets", 1))))
+    ),
     "ZipMap": lambda n: n.emit("Identity", [n.i[0]], n.proto.output[0]),
 }

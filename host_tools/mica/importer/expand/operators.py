@@ -120,10 +120,6 @@ class Writer:
         c = self.state.constant(name)
         return 2 if c is None else c.ndim
 
-    def plain_layout(self) -> None:
-        if self.attrs.pop("channels_last", 0):
-            raise ValueError("channels_last=1; quantise the model without layout optimisation")
-
 
 def _conv(n: Writer) -> None:
     x, sx, zx, w, sw, zw, sy, zy, b = n.i[:9]
@@ -159,7 +155,8 @@ def _two(op: str) -> Callable[[Writer], None]:
 
 def _one(op: str) -> Callable[[Writer], None]:
     def write(n: Writer) -> None:
-        n.plain_layout()
+        if n.attrs.pop("channels_last", 0):
+            raise ValueError("channels_last=1; quantise the model without layout optimisation")
         n.attrs.pop("opset", None)
         x, sx, zx, sy, zy = n.i[:5]
         n.finish(n.emit(op, [n.real(x, sx, zx)], **n.attrs), sy, zy)

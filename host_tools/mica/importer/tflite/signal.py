@@ -113,10 +113,6 @@ class _Chain:
 
     # Steps on the way
 
-    def _take(self, op: Operator) -> None:
-        self.op = op
-        self.covered.append(op.index)
-
     def _next(self, tensor: int, *kinds: str) -> Operator:
         """The one operator that reads a tensor. Raises ValueError where it is of another kind."""
         found = self.readers.get(tensor, [])
@@ -125,7 +121,8 @@ class _Chain:
         op = found[0]
         if op.kind not in kinds:
             raise ValueError(f"{_where(op)} reads its output; expected {' or '.join(kinds)}")
-        self._take(op)
+        self.op = op
+        self.covered.append(op.index)
         return op
 
     def _ends(self, inputs: int, outputs: int = 1) -> tuple[int, ...]:

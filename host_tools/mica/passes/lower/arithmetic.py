@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from mica.ir.graph import Graph, Node
-from mica.passes.builder import Builder, Lowering
+from mica.passes.builder import Builder, Lowering, refuse
 from mica.passes.lower.windows import NO_CLIP
 
 CLIP = {"clip": NO_CLIP}
@@ -172,14 +172,12 @@ def _prelu(g: Graph, node: Node, b: Builder) -> None:
         b.emit_to(node.outputs[0], "PRelu", [x, slope], CLIP)
 
 
-def _batch_norm(g: Graph, node: Node, b: Builder) -> None:
-    raise ValueError("its statistics are not one constant a channel; export the model in inference mode (model.eval())")
-
-
 LOWERINGS: dict[str, Lowering] = {
     "Add": _add,
     "Affine": _affine,
-    "BatchNormalization": _batch_norm,
+    "BatchNormalization": refuse(
+        "its statistics are not one constant a channel; export the model in inference mode (model.eval())"
+    ),
     "Div": _div,
     "Max": _minmax,
     "Mean": _sum,

@@ -21,7 +21,7 @@ import numpy as np
 from mica.format.schema import MAX_DIM, MAX_INPUTS
 from mica.ir.graph import Graph, Node
 from mica.ir.strided_copy import AxisMap, StridedCopy, as_axis_map, axis_indices, length, same, simplify
-from mica.passes.builder import TO_NCHW, TO_NHWC, Builder
+from mica.passes.builder import TO_NCHW, TO_NHWC, Builder, refuse
 from mica.passes.fold_pad import pad_amounts, pad_value
 from mica.passes.lower import logic, sums
 
@@ -390,15 +390,11 @@ def _transpose(g: Graph, node: Node, b: Builder) -> None:
     b.transpose_to(node.outputs[0], node.inputs[0], perm)
 
 
-def _dropout(g: Graph, node: Node, b: Builder) -> None:
-    raise ValueError("it is at work, or its mask is used; export the model in inference mode (model.eval())")
-
-
 LOWERINGS = {
     **dict.fromkeys(("Flatten", "Reshape", "Squeeze", "Unsqueeze"), _reshape),
     "Concat": _concat,
     "DepthToSpace": _depth_to_space,
-    "Dropout": _dropout,
+    "Dropout": refuse("it is at work, or its mask is used; export the model in inference mode (model.eval())"),
     "Expand": _repeat,
     "Gather": _gather,
     "GatherElements": _gather_elements,

@@ -18,7 +18,7 @@ from mica.ir.forest import Forest
 from mica.ir.graph import Graph, Node
 from mica.ir.vectors import Neighbours, Vectors, imputed, scaled
 from mica.kernels.tabular import FOREST_COLUMNS, MOST_COLUMNS, MOST_RANKS
-from mica.passes.builder import Builder
+from mica.passes.builder import Builder, refuse
 from mica.passes.features import in_front
 
 ULPS = 4  # of float32; the rounding of a scaler
@@ -137,12 +137,6 @@ def _left(g: Graph, node: Node, b: Builder) -> None:
     b.emit_to(node.outputs[0], "Reshape", node.inputs[:1])
 
 
-def _infinity(g: Graph, node: Node, b: Builder) -> None:
-    raise ValueError(
-        "it replaces infinity, as a PowerTransformer does; that packs at the model's input, with standardize=True"
-    )
-
-
 def _ensemble(g: Graph, node: Node, b: Builder) -> None:
     v: Vectors = node.attrs["vectors"]
     x = node.inputs[0]
@@ -165,7 +159,9 @@ def _ensemble(g: Graph, node: Node, b: Builder) -> None:
 
 LOWERINGS = {
     "Imputer": _left,
-    "InfinityImputer": _infinity,
+    "InfinityImputer": refuse(
+        "it replaces infinity, as a PowerTransformer does; that packs at the model's input, with standardize=True"
+    ),
     "TreeEnsemble": _tree_ensemble,
     "VectorEnsemble": _ensemble,
 }

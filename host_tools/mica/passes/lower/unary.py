@@ -51,15 +51,6 @@ def _unary(function: str, *arguments: tuple[str, float]) -> Lowering:
     return lower
 
 
-def _constant(function: str, *arguments: float) -> Lowering:
-    """A lowering to Unary with these arguments."""
-
-    def lower(g: Graph, node: Node, b: Builder) -> None:
-        b.emit_to(node.outputs[0], "Unary", node.inputs[:1], {"function": function, "arguments": arguments})
-
-    return lower
-
-
 def _gelu(g: Graph, node: Node, b: Builder) -> None:
     function = "gelu_tanh" if node.attrs.get("approximate", "none") == "tanh" else "gelu"
     b.emit_to(node.outputs[0], "Unary", node.inputs[:1], {"function": function, "arguments": ()})
@@ -93,7 +84,9 @@ LOWERINGS: dict[str, Lowering] = {
     "HardSigmoid": _unary("hard_sigmoid", ("alpha", 0.2), ("beta", 0.5)),
     "HardSwish": _unary("hard_swish"),
     "LeakyRelu": _unary("leaky_relu", ("alpha", 0.01)),
-    "Reciprocal": _constant("reciprocal", 1.0),
+    "Reciprocal": lambda g, node, b: b.emit_to(
+        node.outputs[0], "Unary", node.inputs[:1], {"function": "reciprocal", "arguments": (1.0,)}
+    ),
     "Relu": lambda g, node, b: b.emit_to(node.outputs[0], "Unary", node.inputs[:1], _clip(0.0, None)),
     "Selu": _unary("selu", ("alpha", 1.67326319217681884765625), ("gamma", 1.05070102214813232421875)),
     "Shrink": _unary("shrink", ("bias", 0.0), ("lambd", 0.5)),

@@ -29,6 +29,11 @@ def emit(out: Graph, node: Node, kernel: str, inputs: list[str], blobs: list[np.
     out.nodes.append(Node(kernel, node.name, inputs + names, list(node.outputs), params))
 
 
+def reshape(g: Graph, out: Graph, node: Node) -> None:
+    """Append a Reshape, which is no step: another name for the same bytes."""
+    out.nodes.append(Node("Reshape", node.name, node.inputs[:1], list(node.outputs)))
+
+
 def act(q: Quant, clip: tuple[float | None, float | None]) -> dict[str, int]:
     """Fused clamp, in integers."""
 

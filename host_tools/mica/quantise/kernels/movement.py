@@ -7,7 +7,7 @@ from mica.format.values import HIGH, LOW
 from mica.ir import strided_copy
 from mica.ir.graph import Graph, Node, Quant
 from mica.kernels.resize import RESIZE_MOST, RESIZE_ONE
-from mica.quantise.kernels.common import OFFSET_TABLE, emit, quant
+from mica.quantise.kernels.common import OFFSET_TABLE, emit, quant, reshape
 
 PAD_MODES = {"constant": 0, "edge": 1, "reflect": 2, "wrap": 3}
 
@@ -15,10 +15,6 @@ PAD_MODES = {"constant": 0, "edge": 1, "reflect": 2, "wrap": 3}
 def _transpose(g: Graph, out: Graph, node: Node) -> None:
     perm = list(node.attrs["perm"]) + [0] * (MAX_RANK - len(node.attrs["perm"]))
     emit(out, node, "transpose_s8", node.inputs[:1], [], {f"perm_{i}": p for i, p in enumerate(perm)})
-
-
-def _reshape(g: Graph, out: Graph, node: Node) -> None:
-    out.nodes.append(Node("Reshape", node.name, node.inputs[:1], list(node.outputs)))
 
 
 def _move(g: Graph, out: Graph, node: Node) -> None:
@@ -141,7 +137,7 @@ STEPS = {
     "StridedCopy": _move,
     "Pad": _pad,
     "Remap": _move,
-    "Reshape": _reshape,
+    "Reshape": reshape,
     "ResizeLinear": _resize,
     "Pick": lambda g, out, node: emit(out, node, "pick_s8", list(node.inputs), [], {"axis": node.attrs["axis"]}),
     "ScatterRows": _scatter_rows,

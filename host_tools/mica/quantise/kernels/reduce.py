@@ -17,7 +17,7 @@ from mica.kernels.norm import (
 )
 from mica.kernels.reduce import REDUCE_MODES
 from mica.quantise.kernels.arithmetic import requant_params
-from mica.quantise.kernels.common import act, emit, quant
+from mica.quantise.kernels.common import StepQuantiser, act, emit, quant
 from mica.quantise.kernels.softmax import softmax_table
 from mica.reference import functions
 
@@ -56,14 +56,9 @@ def _extreme(g: Graph, out: Graph, node: Node) -> None:
     emit(out, node, "reduce_s8", node.inputs[:1], [], params)
 
 
-def _arg_max(g: Graph, out: Graph, node: Node) -> None:
-    params = {k: int(node.attrs[k]) for k in ("axis", "minimum", "select_last")}
-    emit(out, node, "argmax_s8", node.inputs[:1], [], params)
-
-
-def _top_k(g: Graph, out: Graph, node: Node) -> None:
-    params = {k: int(node.attrs[k]) for k in ("axis", "smallest")}
-    emit(out, node, "top_k_s8", node.inputs[:1], [], params)
+def _places(kernel: str, *names: str) -> StepQuantiser:
+    """Return a step whose parameters are attributes with these names."""
+    return lambda g, out, node: emit(out, node, kernel, node.inputs[:1], [], {k: int(node.attrs[k]) for k in names})
 
 
 def _layer_norm(g: Graph, out: Graph, node: Node) -> None:
@@ -153,8 +148,8 @@ def _log_softmax(g: Graph, out: Graph, node: Node) -> None:
 
 
 STEPS = {
-    "ArgMax": _arg_max,
-    "TopK": _top_k,
+    "ArgMax": _places("argmax_s8", "axis", "minimum", "select_last"),
+    "TopK": _places("top_k_s8", "axis", "smallest"),
     "Extreme": _extreme,
     "LayerNorm": _layer_norm,
     "LogSoftmax": _log_softmax,

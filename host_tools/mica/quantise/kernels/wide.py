@@ -7,7 +7,7 @@ from mica.format.values import HIGH16, LOW16, clip_s16
 from mica.ir.graph import Graph, Node, Quant
 from mica.kernels.wide import EXP_BITS, LUT_BITS, REACH_LIMIT, reach_of
 from mica.quantise.kernels.arithmetic import requant_params
-from mica.quantise.kernels.common import StepQuantiser, act, emit, quant, window_params
+from mica.quantise.kernels.common import StepQuantiser, act, emit, quant, reshape, window_params
 from mica.quantise.kernels.linear import given_integers, weight_scales
 from mica.quantise.kernels.pooling import divisors
 from mica.quantise.params import quantise_multiplier
@@ -239,10 +239,6 @@ def _softmax(g: Graph, out: Graph, node: Node) -> None:
     emit(out, node, "softmax_s16", [x], [np.rint(table).astype(np.uint32)], {})
 
 
-def _reshape(g: Graph, out: Graph, node: Node) -> None:
-    out.nodes.append(Node("Reshape", node.name, node.inputs[:1], list(node.outputs)))
-
-
 STEPS: dict[str, StepQuantiser] = {
     "Add": _add,
     "AveragePool2d": _average_pool,
@@ -251,7 +247,7 @@ STEPS: dict[str, StepQuantiser] = {
     "FullyConnected": _fully_connected,
     "MaxPool2d": _max_pool,
     "Mul": _mul,
-    "Reshape": _reshape,
+    "Reshape": reshape,
     "Softmax": _softmax,
     "Unary": _unary,
 }
