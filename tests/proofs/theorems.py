@@ -91,10 +91,10 @@ THEOREMS = [
             page="firmware/mica/learn.py"),
     Theorem("fleet_power_cut", "If power fails before, the old files stay.", STATES,
             "as push_power_cut; one model, which each desired state replaces", 4, power.fleet,
-            ("firmware/mica_fleet/rom.py", "sequence = 1 + max(", "sequence = max("), page="firmware/mica_fleet/rom.py"),
+            ("firmware/mica_fleet/rom.py", "= 1 + max(", "= max("), page="firmware/mica_fleet/rom.py"),
     Theorem("plan", "may only write over bytes whose owner nobody reads any more", RUN,
             "3 models of 3 or 4 tensors, 32 bytes of arena, 6 places for each", 1, plans.plans,
-            ("host_tools/mica/plan/verify.py", "self.readers[node.inputs[k]] == 1", "self.readers[node.inputs[k]] >= 1"),
+            ("host_tools/mica/plan/verify.py", "readers[node.inputs[k]] == 1", "readers[node.inputs[k]] >= 1"),
             page="host_tools/mica/plan/verify.py"),
     Theorem("check_header", "No size passes 2^31 - 1.", CBMC,
             f"{FILE}; without the checksum's loop", 0.5, cbmc.proof("header"),
@@ -110,7 +110,8 @@ THEOREMS = [
 
 # Each with what was tried, or what looks at it instead.
 NOT_PROVED = (
-    "mica_scan and mica_load as wholes, and the loaders op_*.c: CBMC gave no answer on mica_check of 96 bytes in 400 s. "
+    "mica_scan and mica_load as wholes, and the loaders op_*.c: CBMC gave no answer on mica_check of 96 bytes in "
+    "400 s. "
     "Their loops need contracts.",
     "mica_read_tensor: a product of six factors gave no answer in 35 s of a core, mica_broadcast_shapes none in 24 s.",
     "The sums of kernels. That none of add_s8 overflows after its check: no answer in 100 s.",
