@@ -100,7 +100,7 @@ def row(name: str, model: Path, calib: Path, other: Path | None) -> list[str]:
             first = np.arange(len(x)) % 5 < 2
             arrays[i], others[i] = x[first], x[~first]
     compiled = compile_file(model, arrays)
-    said = quality.of(compiled)
+    said = quality.measure(compiled)
     inputs = {i: compiled.core.value(i).shape for i in compiled.core.inputs}
     samples = samples_for(compiled.core, others or unseen(name, inputs, calib, other))
     true = quality.measured(compiled, samples)

@@ -178,7 +178,7 @@ def test_the_numpy_of_gestures() -> None:
     gestures = module("gesture", "gestures")
     f, _ = front_ends.of_input(front_end_of("gesture"), (1, 60), "features")
     window = gestures.pretend("shake", np.random.default_rng(3))[: gestures.ROWS]
-    expected = axes.of(f, window).reshape(-1)
+    expected = axes.compute(f, window).reshape(-1)
     np.testing.assert_allclose(gestures.features(window), expected, rtol=1e-4, atol=1e-4)
 
 

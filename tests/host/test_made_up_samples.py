@@ -45,7 +45,7 @@ def test_they_fill_the_range_of_the_file(low: float, high: float, tmp_path: Path
     step = (high - low) / 255
     assert low - step <= x.min() < low + 0.02 * (high - low) and high - 0.02 * (high - low) < x.max() <= high + step
     assert x.mean(axis=(3, 4)).std() > 0.15 * (high - low)
-    found = quality.of(compile_file(path))
+    found = quality.measure(compile_file(path))
     assert found is not None
     q = found.facts()
     assert q["data"] == "made up, own scales" and "+/-" not in q["line"]
@@ -56,7 +56,7 @@ def test_they_fill_the_range_of_the_file(low: float, high: float, tmp_path: Path
 def test_a_poor_ratio_of_made_up_samples_is_not_told(tmp_path: Path) -> None:
     """The integers come from the file's maker, and nothing tells for which inputs."""
     net = quantised(-1, 1)
-    found = quality.of(compile_file(net.save(tmp_path)))
+    found = quality.measure(compile_file(net.save(tmp_path)))
     assert found is not None
     for output in found.errors.outputs:
         output.found = [np.zeros_like(y) for y in output.found]

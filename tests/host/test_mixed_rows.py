@@ -160,6 +160,6 @@ def test_one_hot_trial() -> None:
         compiled = compile_file(folder / "model.onnx", {"X": calib["X"]})
         labels = of_file(compiled.data, test["X"])[0].reshape(-1)
         assert (labels == float_answers(folder / "model.onnx", test["X"])[0].reshape(-1)).mean() > 0.99
-    said = quality.of(compiled)
+    said = quality.measure(compiled)
     assert said is not None
     assert said.errors.agreement == 1.0

@@ -28,7 +28,7 @@ def facts(build: Build, tmp_path: Path, x: np.ndarray | None = None, labels: str
     net = Net()
     net.output(build(net, net.input([1, *SHAPE])))
     x = np.random.default_rng(1).standard_normal((n, *SHAPE)).astype(np.float32) if x is None else x
-    found = quality.of(
+    found = quality.measure(
         compile_file(net.save(tmp_path), {"x": x}, metadata={"labels": labels} if labels else {}, plain=True)
     )
     assert found is not None

@@ -834,7 +834,7 @@ def test_ends_of_a_range_are_a_relu(form: QuantFormat, tmp_path: Path) -> None:
     path = quantised_by_ort(net, tmp_path, form, "s8s8", [{"x": x[None]} for x in given])
     assert not any(n.op_type == "Relu" for n in onnx.load(path).graph.node)
     compiled, ort = pack(path, samples={"x": given}), session(onnx.load(path))
-    told = quality.of(compiled)
+    told = quality.measure(compiled)
     exact = np.stack([ort.run(None, {"x": x[None]})[0].reshape(-1) for x in given])
     found = np.stack(
         [float_outputs(compiled.core, {"x": x[None]})[compiled.core.outputs[0]].reshape(-1) for x in given]

@@ -84,10 +84,10 @@ def test_what_others_lose_is_measured_on_samples_without_part_in_the_ranges(tmp_
     net = Net()
     net.output(net.add("Gemm", net.add("Flatten", net.input([1, 3, 8, 8])), net.random(192, 4, scale=0.1)))
     x = samples(60)
-    alike = quality.of(compile_file(net.save(tmp_path), {"x": x}, plain=True))
+    alike = quality.measure(compile_file(net.save(tmp_path), {"x": x}, plain=True))
     x[3::4] *= 10
     compiled = compile_file(net.save(tmp_path), {"x": x}, plain=True)
-    found = quality.of(compiled)
+    found = quality.measure(compiled)
     assert found is not None and alike is not None and found.errors.samples == 60
     unseen = compiled.tuned.unseen
     assert unseen is not None and unseen.tuned.ranges["x"].high == np.max([s["x"] for s in unseen.seen]) < np.max(x)
@@ -100,7 +100,7 @@ def test_what_others_lose_is_measured_on_samples_without_part_in_the_ranges(tmp_
 def test_a_wrong_layer_in_the_file_is_seen(tmp_path: Path) -> None:
     """Nothing in front of the bytes that are written is measured: the line falls with any of their layers."""
     compiled = compile_file(network().save(tmp_path), {"x": samples(32)})
-    right = quality.of(compiled)
+    right = quality.measure(compiled)
     assert right is not None and right.errors.sqnr_db is not None and right.errors.sqnr_db > 25
     layers = [s for s in compiled.model.steps if "weights" in s.blobs]
     assert len(layers) == 2
@@ -109,7 +109,7 @@ def test_a_wrong_layer_in_the_file_is_seen(tmp_path: Path) -> None:
         steps = [replace(s, blobs=blobs) if s is step else s for s in compiled.model.steps]
         planted = replace(compiled, data=encode(replace(compiled.model, steps=steps)))
         assert planted.data != compiled.data
-        wrong = quality.of(planted)
+        wrong = quality.measure(planted)
         assert wrong is not None and wrong.errors.sqnr_db is not None
         assert wrong.errors.sqnr_db < right.errors.sqnr_db - 10, step.name
         assert wrong.facts()["line"] != right.facts()["line"]
@@ -126,7 +126,7 @@ def test_votes_raise_a_doubt(tmp_path: Path) -> None:
         x = np.random.default_rng(1).uniform(-1, 1, (200, 8)).astype(np.float32)
         real = np.stack([truth(net, {"x": row[None]})[net.outputs[0].name] for row in x])
         far = x[np.argsort(np.abs(real).max(axis=(1, 2)))[-160:]]
-        told = quality.of(compile_file(net.save(tmp_path), {"x": far}))
+        told = quality.measure(compile_file(net.save(tmp_path), {"x": far}))
         assert told is not None
         found.append(told.cannot_tell)
     assert "comparison" in found[0] and not found[1], found

@@ -133,8 +133,8 @@ def gestures() -> Data:
     calib = np.stack([made.pretend(kind, rng)[:100] for kind in kinds for _ in range(20)])
     packed = compile_file(Path("features"), calib, front_end=FEATURES, embedding="", alone=True).data
     front, _ = front_ends.of_input(FEATURES, (1, 60), "features")
-    seen = np.stack([axes.of(front, one).reshape(-1) for one in calib])
-    real = np.stack([axes.of(front, one).reshape(-1) for one in x])
+    seen = np.stack([axes.compute(front, one).reshape(-1) for one in calib])
+    real = np.stack([axes.compute(front, one).reshape(-1) for one in x])
     return Data(_by(packed, x), ((real - seen.mean(0)) / seen.std(0)).astype(np.float32), y, (0, 1, 2))
 
 

@@ -134,11 +134,8 @@ def _texts(args: argparse.Namespace, texts: likelihood.Texts) -> int:
             "samples": len(texts.texts),
             "inferences": len(found),
         }
-    if args.json:
-        text.emit_json(result)
-    else:
-        line = f"nll {value:.4f} nats a token, perplexity {result['perplexity']:.3f}, on {args.on}"
-        print(f"{line} ({len(texts.texts)} texts, {text.count(len(found))} tokens)")
+    line = f"nll {value:.4f} nats a token, perplexity {result['perplexity']:.3f}, on {args.on}"
+    text.show(args, result, f"{line} ({len(texts.texts)} texts, {text.count(len(found))} tokens)")
     return 0
 
 

@@ -73,7 +73,7 @@ def run(args: argparse.Namespace) -> int:
             f"{args.model}: has a state, which lives from run to run; --report-error measures one sample at a time"
         )
     result = _facts(state, output)
-    found = quality.of(packed, state.labelled)
+    found = quality.measure(packed, state.labelled)
     result["quality"] = None if found is None else {**found.facts(), "warnings": state.warnings}
     if args.report_error or (args.report and not packed.model.state_bytes):
         result |= _add_errors(state, result["layers"])

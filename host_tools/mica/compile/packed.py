@@ -77,7 +77,7 @@ class Packed:
     @cached_property
     def quality(self) -> Quality | None:
         """The error against the float model, measured on samples that the calibration did not see; None where none can be had."""
-        return quality.of(self._state.compiled, self._state.labelled)
+        return quality.measure(self._state.compiled, self._state.labelled)
 
     def fit(self, board: str) -> Prediction:
         """RAM, flash and time on a board of `mica boards`. Raises MicaError where there is no such board."""

@@ -76,7 +76,7 @@ class Quality:
         return "others may go beyond the range that calibration saw" if beyond else "a few of them decide it"
 
 
-def of(compiled: Compiled, data: Dataset | None = None) -> Quality | None:
+def measure(compiled: Compiled, data: Dataset | None = None) -> Quality | None:
     """Quality of a compiled model on labelled data, on calibration samples, or on made-up ones.
 
     None where the model has inputs that evaluation data does not feed.

@@ -32,7 +32,7 @@ def fits(g: Graph, node: Node) -> bool:
     if node.op in strided_copy.OPS:
         whole = node.op == "Transpose" and bool(x) and node.attrs["perm"][last] == last
         in_two = node.op == "Remap" and len(x) < MAX_RANK
-        if not (whole or in_two or len(strided_copy.of(g, node).places) < MAX_RANK):
+        if not (whole or in_two or len(strided_copy.read(g, node).places) < MAX_RANK):
             return False
     if node.op == "Gather" and node.attrs["axis"] == last:
         return math.prod(x[:-1]) <= MAX_DIM

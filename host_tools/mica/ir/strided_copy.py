@@ -84,7 +84,7 @@ def simplify(m: StridedCopy) -> StridedCopy:
     return StridedCopy(m.begin, tuple(places))
 
 
-def of(g: Graph, node: Node) -> StridedCopy:
+def read(g: Graph, node: Node) -> StridedCopy:
     """A Transpose, Remap, StridedCopy or Reshape as a strided copy."""
     shape = g.value(node.inputs[0]).shape
     weights = [math.prod(shape[i + 1 :]) for i in range(len(shape))]

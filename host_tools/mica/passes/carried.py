@@ -116,7 +116,7 @@ def _end(g: Graph, name: str) -> tuple[Node, int] | None:
         return None
     time, batch, units = g.value(node.inputs[0]).shape
     at = 0 if layer.attrs["reverse"] else (time - 1) * batch * units
-    one = strided_copy.of(g, node)
+    one = strided_copy.read(g, node)
     whole = strided_copy.simplify(strided_copy.StridedCopy(at, ((batch * units, 1),)))
     return (layer, HIDDEN) if strided_copy.simplify(one) == whole else None
 

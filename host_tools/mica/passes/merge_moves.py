@@ -21,7 +21,7 @@ def _step(g: Graph) -> bool:
             continue
         before = copied_by(g, node.inputs[0], producers, consumers)
         if before is not None:
-            move = strided_copy.compose(strided_copy.of(g, before), strided_copy.of(g, node))
+            move = strided_copy.compose(strided_copy.read(g, before), strided_copy.read(g, node))
             if move is not None and move.fits:
                 node.op, node.inputs = "StridedCopy", before.inputs[:1]
                 node.attrs = {"begin": move.begin, "places": move.places or ((1, 0),)}
@@ -48,4 +48,4 @@ def copied_by(g: Graph, x: str, producers: dict[str, Node], consumers: dict[str,
 
 def _is_nothing(g: Graph, node: Node) -> bool:
     size = g.value(node.inputs[0]).size
-    return strided_copy.of(g, node) == strided_copy.simplify(strided_copy.StridedCopy(0, ((size, 1),)))
+    return strided_copy.read(g, node) == strided_copy.simplify(strided_copy.StridedCopy(0, ((size, 1),)))

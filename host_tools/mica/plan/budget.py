@@ -30,7 +30,7 @@ def within_budget(
     found = search(*last, ram, scratch_limit, price, fed)
     if found is None and ram is not None:
         for channels in SIZES:
-            if not _matters(g, ram):
+            if 2 * _largest(g) <= ram:  # else a convolution that can be cut takes more than half of the limit
                 break
             cut = in_groups(g, channels)
             if cut is None:
@@ -45,11 +45,6 @@ def within_budget(
     if found is None:
         raise refusal(*last, ram or 0, price, fed)
     return last[0], found
-
-
-def _matters(g: Graph, ram: int) -> bool:
-    """True if a convolution that can be cut takes more than half of the limit."""
-    return any(2 * (g.value(c.inputs[0]).bytes + g.value(c.outputs[0]).bytes) > ram for c, _ in cuttable(g))
 
 
 def _largest(g: Graph) -> int:

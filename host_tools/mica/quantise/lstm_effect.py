@@ -30,7 +30,7 @@ class Weighted:
     products: np.ndarray  # [groups, K, K]
 
     @classmethod
-    def of(cls, x: np.ndarray, counts: np.ndarray, groups: int) -> Weighted:
+    def collect(cls, x: np.ndarray, counts: np.ndarray, groups: int) -> Weighted:
         """x [P, K], counts [P, rows], MOST_PLACES at most."""
         places, taps = x.shape
         real = exact.whole(x, INPUT_BITS)

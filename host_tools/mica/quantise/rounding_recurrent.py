@@ -87,7 +87,7 @@ def _add(g: Graph, node: Node, found: dict[str, Pair], x: np.ndarray, initial: S
         constants = [np.asarray(g.data(i)) for i in node.inputs[-5:]]
         every = g.value(name).shape[0] > 1
         x, hidden, counts = lstm_effect.measure(node.attrs, x[:n], [s[:n] for s in initial], constants, every)
-        both = Weighted.of(x, counts, groups), Weighted.of(hidden, counts, groups)
+        both = Weighted.collect(x, counts, groups), Weighted.collect(hidden, counts, groups)
         before = found.get(name)
         found[name] = both if before is None else (before[0].merged(both[0]), before[1].merged(both[1]))  # type: ignore[arg-type]
 

@@ -14,7 +14,7 @@ PER_LN = {"ln": 1.0, "log2": 1 / 0.6931471805599453, "log10": 0.4342944819032518
 _tables: weakref.WeakKeyDictionary[AxisFeatures, tuple[exact.Whole, ...]] = weakref.WeakKeyDictionary()
 
 
-def of(f: Front, samples: np.ndarray) -> np.ndarray:
+def compute(f: Front, samples: np.ndarray) -> np.ndarray:
     """Features of samples, by either kind of front end."""
     return front_end.features(f, samples) if isinstance(f, FrontEnd) else features(f, samples)
 

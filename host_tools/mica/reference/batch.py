@@ -18,10 +18,6 @@ Arrays = list[np.ndarray]
 OfMany = Callable[[Node, Arrays, tuple[int, ...]], np.ndarray | None]
 
 
-def _unary(node: Node, a: Arrays, shape: tuple[int, ...]) -> np.ndarray | None:
-    return _if_finite(unary.apply(node.attrs["function"], a[0], node.attrs["arguments"]))
-
-
 def _pointwise(node: Node, a: Arrays, shape: tuple[int, ...]) -> np.ndarray | None:
     """An elementwise operator on all samples; None if broadcasting would mistake the samples for a dimension."""
     whole = (len(a[0]), *shape)
@@ -43,7 +39,7 @@ _MANY: dict[str, OfMany] = {
     "Reshape": lambda node, a, shape: a[0].reshape(len(a[0]), *shape),
     "Transpose": lambda node, a, shape: a[0].transpose(0, *(axis + 1 for axis in node.attrs["perm"])),
     "Softmax": lambda node, a, shape: float_ops.softmax(a[0]),
-    "Unary": _unary,
+    "Unary": lambda node, a, shape: _if_finite(unary.apply(node.attrs["function"], a[0], node.attrs["arguments"])),
     **dict.fromkeys(pointwise.FUNCTIONS, _pointwise),
 }
 _LINEAR = {"Conv2d", "DepthwiseConv2d", "FullyConnected"}

@@ -157,10 +157,6 @@ def _embedding(node: Node, a: Arrays, shape: tuple[int, ...]) -> np.ndarray:
     return y
 
 
-def _pick(node: Node, a: Arrays, shape: tuple[int, ...]) -> np.ndarray:
-    return pick_s8.oracle([a[0], a[1]], {}, {"axis": node.attrs["axis"]}, Output(shape))
-
-
 def _scatter_rows(node: Node, a: Arrays, shape: tuple[int, ...]) -> np.ndarray:
     """Rows as the kernel writes them, for elements of any type."""
     p = {"axis": node.attrs["axis"], "circular": int(node.attrs["circular"])}
@@ -274,7 +270,7 @@ OPS: dict[str, Operator] = {
     "Attend": _attend,
     "Rotate": _rotate,
     "Embedding": _embedding,
-    "Pick": _pick,
+    "Pick": lambda node, a, shape: pick_s8.oracle([*a[:2]], {}, {"axis": node.attrs["axis"]}, Output(shape)),
     "ScatterRows": _scatter_rows,
     "Features": _features,
     "Ranks": _ranks,

@@ -50,7 +50,7 @@ class FloatModel:
         """float32 [n, 1, ...input] -> [n, ...output] of the output at `place`, one sample at a time; of classes their numbers from 0 on."""
         if self.front_end is not None:
             f, shape = self.front_end, tuple(self.shape)
-            x = np.stack([f.laid(axes.of(f, sample), shape) for sample in x])
+            x = np.stack([f.laid(axes.compute(f, sample), shape) for sample in x])
         name = self.session.get_outputs()[place].name
         try:
             answers = [self.session.run([name], {self.inputs[0]: sample.astype(self.types[0])})[0] for sample in x]

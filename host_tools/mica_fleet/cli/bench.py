@@ -36,10 +36,7 @@ def bench(args: argparse.Namespace) -> int:
         "lost_boards": t.lost_boards,
         "wrong": t.wrong,
     }
-    if args.json:
-        text.emit_json(result)
-    else:
-        print(report(result))
+    text.show(args, result, report)
     return 1 if t.wrong else 0
 
 

@@ -63,10 +63,7 @@ def run(args: argparse.Namespace) -> int:
     for file, stage in zip(files, found.stages, strict=True):
         outputs.write(file, stage.data)
     result = facts(found, files, board.name, link, measured)
-    if args.json:
-        text.emit_json(result)
-    else:
-        print(report(result))
+    text.show(args, result, report)
     return 0
 
 

@@ -62,10 +62,6 @@ def _xor(g: Graph, node: Node, b: Builder) -> None:
     b.emit_to(node.outputs[0], "Unary", [difference], {"function": "not_zero", "arguments": ()})
 
 
-def _not(g: Graph, node: Node, b: Builder) -> None:
-    b.emit_to(node.outputs[0], "Unary", node.inputs, {"function": "not", "arguments": ()})
-
-
 def where(g: Graph, node: Node, b: Builder) -> None:
     """Lowers `Where` if its condition is computed."""
     finite_constants(g, node)
@@ -75,6 +71,6 @@ def where(g: Graph, node: Node, b: Builder) -> None:
 LOWERINGS: dict[str, Lowering] = {
     **dict.fromkeys(("Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual"), _compare),
     **dict.fromkeys(("And", "Or"), _both),
-    "Not": _not,
+    "Not": lambda g, node, b: b.emit_to(node.outputs[0], "Unary", node.inputs, {"function": "not", "arguments": ()}),
     "Xor": _xor,
 }

@@ -18,7 +18,7 @@ def _transpose(g: Graph, out: Graph, node: Node) -> None:
 
 
 def _move(g: Graph, out: Graph, node: Node) -> None:
-    move = strided_copy.of(g, node)
+    move = strided_copy.read(g, node)
     if not move.fits:
         _in_two(g, out, node)
         return

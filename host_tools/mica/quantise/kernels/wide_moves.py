@@ -67,7 +67,7 @@ def _transpose(g: Graph, out: Graph, node: Node) -> None:
 def _strided(g: Graph, out: Graph, node: Node) -> None:
     """Steps that count elements count bytes, two at a time."""
     x, y = node.inputs[0], node.outputs[0]
-    move = strided_copy.of(g, node)
+    move = strided_copy.read(g, node)
     places = (*((n, 2 * step) for n, step in move.places), (2, 1))
     b, moved = _Bytes(g, out, node), strided_copy.simplify(strided_copy.StridedCopy(2 * move.begin, places))
     view = b.input(x, joined(g.value(x).shape))
@@ -78,7 +78,7 @@ def _remap(g: Graph, out: Graph, node: Node) -> None:
     """Move in one step, or in two, one of which moves along a single dimension."""
     x, y = node.inputs[0], node.outputs[0]
     shape = g.value(x).shape
-    if len(strided_copy.of(g, node).places) < MAX_RANK or len(shape) == MAX_RANK:
+    if len(strided_copy.read(g, node).places) < MAX_RANK or len(shape) == MAX_RANK:
         _strided(g, out, node)
         return
     b = _Bytes(g, out, node)
