@@ -16,7 +16,7 @@ from test_classic import of_file
 
 from mica.cli.main import main
 from mica.compile import Compiled, compile_file
-from mica.compile.quality import of
+from mica.compile.quality import measure
 from mica.errors import MicaError
 
 TRIALS = Path(__file__).resolve().parents[2].parent / "shared" / "trials"
@@ -99,7 +99,7 @@ def test_forecast_trial() -> None:
     folder = TRIALS / "forecast-quality"
     with np.load(folder / "calib.npz") as data:
         calib = {name: data[name] for name in data.files}
-    found = of(compile_file(folder / "model.onnx", calib))
+    found = measure(compile_file(folder / "model.onnx", calib))
     assert found is not None
     facts = found.facts()
     assert facts["agreement"] is None
@@ -261,7 +261,7 @@ def agreement(folder: str) -> tuple[list[float], float | None]:
         x, rows = calib[name], test[name]
     session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
     compiled = compile_file(path, {name: x})
-    found, told = of_file(compiled.data, rows), of(compiled)
+    found, told = of_file(compiled.data, rows), measure(compiled)
     real = session.run([session.get_outputs()[0].name], {name: rows})[0].reshape(len(rows), -1)
     labels = np.concatenate([a.reshape(len(rows), -1) for a in found], axis=1)[:, : real.shape[1]]
     assert told is not None

@@ -133,21 +133,35 @@ def listen(
         gate[0].check(codec.decode(gate[1]), model)
     with open_board(target, progress=say) as board:
         check_board(board, data)
-        placed = None
-        try:
-            placed = place(board, data, "_model")
-            words = "" if gate is None else _gate_words(gate[0], place(board, gate[1], "_gate"))
-            return _follow(board, model, (placed.source, words), microphone, settings, seconds, tell, say)
-        except BoardError as e:
-            if "no samples" in str(e):
-                raise MicaError(f"{board.name}: {e.found}", todo=f"are {microphone.wires} at these pins?") from None
-            if e.exception == "ImportError" and isinstance(microphone, PdmMicrophone):
-                raise MicaError(
-                    f"{board.name}: cannot read a PDM microphone", todo="take a board with an RP2040 or RP2350"
-                ) from None
-            if e.exception == "MemoryError":
-                raise out_of_memory_of(board, data, placed) from None
-            raise
+        return listen_at(board, data, microphone, settings, seconds, tell, say, gate)
+
+
+def listen_at(
+    board: Link,
+    data: bytes,
+    microphone: Microphone | PdmMicrophone,
+    settings: Settings,
+    seconds: float | None,
+    tell: Callable[[Event], None],
+    say: Say,
+    gate: tuple[Gate, bytes] | None = None,
+) -> float | None:
+    """The same on a board that is open."""
+    placed = None
+    try:
+        placed = place(board, data, "_model")
+        words = "" if gate is None else _gate_words(gate[0], place(board, gate[1], "_gate"))
+        return _follow(board, codec.decode(data), (placed.source, words), microphone, settings, seconds, tell, say)
+    except BoardError as e:
+        if "no samples" in str(e):
+            raise MicaError(f"{board.name}: {e.found}", todo=f"are {microphone.wires} at these pins?") from None
+        if e.exception == "ImportError" and isinstance(microphone, PdmMicrophone):
+            raise MicaError(
+                f"{board.name}: cannot read a PDM microphone", todo="take a board with an RP2040 or RP2350"
+            ) from None
+        if e.exception == "MemoryError":
+            raise out_of_memory_of(board, data, placed) from None
+        raise
 
 
 def _gate_words(gate: Gate, placed: Placed) -> str:
