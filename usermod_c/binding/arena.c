@@ -9,8 +9,8 @@
 #include "model.h"
 
 #define CONTROL_MAGIC (0x4143494d)
-// Words behind an arena of ours, and before the static one: what writes past its end damages them first. A caller's buffer
-// has none, and a block of the heap none before it, because memoryview(arena) has to be the head of the block.
+// Words behind an arena of ours, and before the static one: what writes past its end damages them first. A caller's
+// buffer has none, and a block of the heap none before it, because memoryview(arena) has to be the head of the block.
 #define GUARD_WORDS (4)
 #define GUARD_BYTES (4 * GUARD_WORDS)
 #define GUARDED(bytes) (((bytes) + 3) & ~(size_t)3)
@@ -277,9 +277,9 @@ uint32_t mp_mica_scratch_of(const mica_info_t *info) {
 }
 
 #if MICA_SHARES_ARENA
-// A model whose tensors lie in the static arena is its tenant. A larger one may use it as scratch, and have the least in its own. A
-// tenant must find its input as it was left, so a run takes the static arena only while there is none. Later models rather take a block
-// of their own.
+// A model whose tensors lie in the static arena is its tenant. A larger one may use it as scratch, and have the least
+// in its own. A tenant must find its input as it was left, so a run takes the static arena only while there is none.
+// Later models rather take a block of their own.
 enum { TENANT = 1, BORROWER = 2 };
 static volatile uint16_t stay[3]; // how many there are of each
 

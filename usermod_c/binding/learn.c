@@ -18,8 +18,8 @@ static void *get_bytes(mp_obj_t obj, size_t bytes, mp_uint_t flags) {
     return buf.buf;
 }
 
-// learn(op, numbers, work, blocks, arg): numbers as array('i') in the order of mica_learn_t. The example is the second half of `work`.
-// Allocates nothing.
+// learn(op, numbers, work, blocks, arg): numbers as array('i') in the order of mica_learn_t. The example is the second
+// half of `work`. Allocates nothing.
 static mp_obj_t module_learn(size_t n_args, const mp_obj_t *args) {
     (void)n_args;
     mica_learn_t p;

@@ -23,8 +23,8 @@ static void *head_of(mp_obj_t obj) {
     return mp_mica_block_of(obj, head);
 }
 
-// Whether the bytes can be used where they are, for as long as `obj` lives. Writable buffers can move under their views,
-// except an Arena, which never moves.
+// Whether the bytes can be used where they are, for as long as `obj` lives. Writable buffers can move under their
+// views, except an Arena, which never moves.
 static bool stays_in_place(mp_obj_t obj, const mp_buffer_info_t *buf) {
     mp_buffer_info_t ignored;
     if ((uintptr_t)buf->buf % MICA_ALIGN != 0) {

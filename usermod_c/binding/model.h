@@ -1,5 +1,5 @@
-// What the files of a model share: model.c loads it and has its methods in a table, model_run.c runs it, model_io.c reaches its
-// tensors, model_views.c is below them all.
+// What the files of a model share: model.c loads it and has its methods in a table, model_run.c runs it, model_io.c
+// reaches its tensors, model_views.c is below them all.
 #ifndef MICA_BINDING_MODEL_H
 #define MICA_BINDING_MODEL_H
 

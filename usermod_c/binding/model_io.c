@@ -238,8 +238,8 @@ static size_t copy_constants(const mp_mica_model_t *self, uint32_t i, uint8_t *t
     return total;
 }
 
-// hold(i): step i reads a copy of its constants in RAM from now on. Returns the bytes of the copy, 0 where there is nothing to copy.
-// Raises MemoryError, and then nothing has changed.
+// hold(i): step i reads a copy of its constants in RAM from now on. Returns the bytes of the copy, 0 where there is
+// nothing to copy. Raises MemoryError, and then nothing has changed.
 static mp_obj_t model_hold(mp_obj_t self_in, mp_obj_t index) {
     mp_mica_model_t *self = mp_mica_model_of(self_in);
     const uint32_t n = mica_model_info(self->engine)->n_steps, i = mp_mica_index_of(index, n, "step");
@@ -289,8 +289,8 @@ static mp_obj_t model_reset_state(mp_obj_t self_in) {
 }
 MP_DEFINE_CONST_FUN_OBJ_1(mp_mica_model_reset_state_obj, model_reset_state);
 
-// put_state(kept): the state is again what bytes(state) had. Fits in a `finally`: it allocates nothing and never raises, and
-// with None, bytes of another size or a closed model it does nothing.
+// put_state(kept): the state is again what bytes(state) had. Fits in a `finally`: it allocates nothing and never
+// raises, and with None, bytes of another size or a closed model it does nothing.
 static mp_obj_t model_put_state(mp_obj_t self_in, mp_obj_t kept) {
     mp_mica_model_t *self = MP_OBJ_TO_PTR(self_in);
     mp_buffer_info_t buf;

@@ -139,8 +139,8 @@ static void step_print(const mp_print_t *print, mp_obj_t self_in, mp_print_kind_
     mp_printf(print, "<step %u>", (unsigned)self->index);
 }
 
-// rows: into how many pieces step(begin, end) can cut the layer. first: its index. strip: of how many layers from there on it is
-// a strip, 0 for a layer alone.
+// rows: into how many pieces step(begin, end) can cut the layer. first: its index. strip: of how many layers from there
+// on it is a strip, 0 for a layer alone.
 static void step_attr(mp_obj_t self_in, qstr attr, mp_obj_t *dest) {
     const mp_mica_step_t *self = MP_OBJ_TO_PTR(self_in);
     if (dest[0] != MP_OBJ_NULL) {
@@ -173,8 +173,8 @@ static uint32_t step_index(const mp_mica_model_t *self, mp_obj_t index) {
 }
 
 #ifndef MICA_WITHOUT_STRIPS
-// call(i, at): in strip i, which begins with step i, the call that row `at` belongs to: its step << 16, plus how many rows of it
-// are left; 0 at the end. Its inputs and outputs are in place then. 0 begins again.
+// call(i, at): in strip i, which begins with step i, the call that row `at` belongs to: its step << 16, plus how many
+// rows of it are left; 0 at the end. Its inputs and outputs are in place then. 0 begins again.
 static mp_obj_t model_call(mp_obj_t self_in, mp_obj_t index, mp_obj_t at_in) {
     mp_mica_model_t *self = mp_mica_model_in_place(self_in);
     const uint32_t i = step_index(self, index);

@@ -1,5 +1,5 @@
-// A kernel on any buffers, for firmware/mica/kernels.py: what a step of a file says comes as arguments, and goes through the
-// same checks, so that no call can read or write outside the buffers it was given.
+// A kernel on any buffers, for firmware/mica/kernels.py: what a step of a file says comes as arguments, and goes
+// through the same checks, so that no call can read or write outside the buffers it was given.
 
 #include <string.h>
 
@@ -77,8 +77,8 @@ static uint32_t get_kernel(mp_obj_t obj) {
     return id;
 }
 
-// run_kernel(kernel, output, inputs, constants, typecodes of the constants, parameters): None, or (why not, number of the constant or of
-// MICA_MAX_BLOBS and the parameter that is wrong, -1 where it is none of them).
+// run_kernel(kernel, output, inputs, constants, typecodes of the constants, parameters): None, or (why not, number of
+// the constant or of MICA_MAX_BLOBS and the parameter that is wrong, -1 where it is none of them).
 static mp_obj_t run_kernel(size_t n_args, const mp_obj_t *args) {
     (void)n_args;
     mica_single_t call = { .kernel = get_kernel(args[0]) };

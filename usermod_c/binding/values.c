@@ -1,7 +1,7 @@
 // Numbers of Python into tensors and back: real = scale * (q - zero_point).
 //
-// Quantising follows ONNX QuantizeLinear on float32: q = saturate(round_half_even(x / scale) + zero_point). Everything is
-// done in float32, whatever size of float MicroPython was built with, so a board, the unix port and the host agree.
+// Quantising follows ONNX QuantizeLinear on float32: q = saturate(round_half_even(x / scale) + zero_point). Everything
+// is done in float32, whatever size of float MicroPython was built with, so a board, the unix port and the host agree.
 
 #include <string.h>
 
@@ -40,8 +40,8 @@ typedef struct {
     uint32_t far; // values that lie farther outside of the range than it is wide
 } sink_t;
 
-// What an instance says by __int__ or __float__ is not asked for: such code could close the model, move its arena or empty
-// the list that is being read. Nor does a native module ask (natmod/native.c).
+// What an instance says by __int__ or __float__ is not asked for: such code could close the model, move its arena or
+// empty the list that is being read. Nor does a native module ask (natmod/native.c).
 #define IS_INT(obj) (mp_obj_is_int(obj) || mp_obj_is_bool(obj))
 #if MICROPY_ENABLE_DYNRUNTIME
 #define IS_NUMBER(obj) (true)
@@ -62,8 +62,8 @@ static uint32_t bits_of(float x) {
     return bits;
 }
 
-// The nearest integer, of two the even one; at most 2^30 in magnitude: beyond every range that matters, within int32_t. In
-// integers, because without floating point in hardware each comparison or conversion is a call into a library.
+// The nearest integer, of two the even one; at most 2^30 in magnitude: beyond every range that matters, within int32_t.
+// In integers, because without floating point in hardware each comparison or conversion is a call into a library.
 static int32_t round_half_even(float v) {
     const uint32_t bits = bits_of(v);
     const int32_t exponent = (int32_t)(bits >> 23 & 255) - 127; // of the highest bit

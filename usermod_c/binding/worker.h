@@ -17,8 +17,8 @@ typedef void (*mica_job_t)(void *arg);
 // Whether a second core is there and free; the first time, and when somebody has reset it, it is started.
 bool mica_worker_ready(void);
 
-// Has the worker call job(arg). Only after mica_worker_ready(), and not again before mica_worker_wait(). False where the
-// worker does not answer: then it has not called job and will not.
+// Has the worker call job(arg). Only after mica_worker_ready(), and not again before mica_worker_wait(). False where
+// the worker does not answer: then it has not called job and will not.
 // The job must not touch MicroPython's heap, raise, or look at the clock: on this core there is no Python.
 bool mica_worker_give(mica_job_t job, void *arg);
 

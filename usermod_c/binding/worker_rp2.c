@@ -1,5 +1,5 @@
-// The second core of RP2040 and RP2350, beside MicroPython's _thread, which may take it away at any time, and beside flash
-// writes, during which nothing may run from flash:
+// The second core of RP2040 and RP2350, beside MicroPython's _thread, which may take it away at any time, and beside
+// flash writes, during which nothing may run from flash:
 //
 // * Between jobs the core waits in a loop in RAM that reads RAM alone. A job runs from flash, but core 0 is inside our C
 //   function meanwhile, so it writes no flash.
@@ -65,8 +65,8 @@ static void __attribute__((naked)) entry(void) {
 #define entry worker
 #endif
 
-// As the SDK's multicore_launch_core1_raw(), but gives up where nobody is there: on the far side of the FIFO the boot ROM
-// repeats each word of this sequence (RP2040 datasheet, 2.8.2).
+// As the SDK's multicore_launch_core1_raw(), but gives up where nobody is there: on the far side of the FIFO the boot
+// ROM repeats each word of this sequence (RP2040 datasheet, 2.8.2).
 static bool launch(void) {
     const uint32_t words[] = {
         0, 0, 1, (uintptr_t)VECTORS, (uintptr_t)(stack + sizeof(stack) / sizeof(stack[0])), (uintptr_t)entry,
@@ -171,8 +171,8 @@ void mica_worker_wait(void) {
     core1_entry = NULL;
 }
 
-// In place of MicroPython's own. That resets a core 1 that may be at the heap's mutex, with its spinlock taken; core 0 then
-// waits for the lock for ever.
+// In place of MicroPython's own. That resets a core 1 that may be at the heap's mutex, with its spinlock taken; core 0
+// then waits for the lock for ever.
 void __wrap_mp_thread_deinit(void) {
     mp_thread_recursive_mutex_lock(&MP_STATE_MEM(gc_mutex), 1);
     multicore_reset_core1();

@@ -1,7 +1,7 @@
 // mica: the engine's interface. Portable C99, knows nothing of MicroPython or CPython.
 //
-// Life of a model: mica_check() validates every byte of the header and the section table and says how much memory the rest
-// needs; mica_load() validates every record and resolves each step into a function and its addresses; after that
+// Life of a model: mica_check() validates every byte of the header and the section table and says how much memory the
+// rest needs; mica_load() validates every record and resolves each step into a function and its addresses; after that
 // mica_run_step() runs plainly and cannot fail. The engine allocates nothing and keeps no global state: the caller owns
 // the file, the arena and the memory of the model, and keeps all three in place while the model is in use.
 //
@@ -87,12 +87,12 @@ mica_status_t mica_load(void *mem, size_t mem_bytes, const void *base, size_t le
 
 // The same with options, a sum of these:
 enum {
-    // The model also loads where this build lacks kernels of its steps: mica_step_has_kernel() is false for these, and running
-    // one does nothing. Their names, tensors and scratch are checked like all; their parameters and constants are not, which is
-    // up to whoever runs them.
+    // The model also loads where this build lacks kernels of its steps: mica_step_has_kernel() is false for these, and
+    // running one does nothing. Their names, tensors and scratch are checked like all; their parameters and constants
+    // are not, which is up to whoever runs them.
     MICA_LOAD_MISSING_KERNELS = 1,
-    // mica_check() has just returned MICA_OK for these bytes: the checksum is not computed a second time. Everything else is
-    // checked as always, so that bytes which are others by now can give wrong numbers and nothing worse.
+    // mica_check() has just returned MICA_OK for these bytes: the checksum is not computed a second time. Everything
+    // else is checked as always, so that bytes which are others by now can give wrong numbers and nothing worse.
     MICA_LOAD_CHECKED = 2,
 };
 mica_status_t mica_load_with(uint32_t options, void *mem, size_t mem_bytes, const void *base, size_t len, void *arena,
@@ -108,9 +108,9 @@ void mica_run_step(const mica_model_t *m, uint32_t i);
 // Runs steps [begin, end), in order.
 void mica_run_steps(const mica_model_t *m, uint32_t begin, uint32_t end);
 
-// One run of a kernel of int8 on buffers, without a file and without scratch: what a step's record would say. y and x: data, bytes, rank, dims
-// (1 beyond rank), zero point and scale; blobs: constants, each aligned as its elements. Everything is checked; *err says what is wrong, with
-// the byte of the record.
+// One run of a kernel of int8 on buffers, without a file and without scratch: what a step's record would say. y and x:
+// data, bytes, rank, dims (1 beyond rank), zero point and scale; blobs: constants, each aligned as its elements.
+// Everything is checked; *err says what is wrong, with the byte of the record.
 typedef struct {
     uint32_t kernel, n_inputs;
     mica_tensor_t y, x[MICA_MAX_INPUTS];
@@ -120,10 +120,10 @@ typedef struct {
 } mica_single_t;
 mica_status_t mica_run_single(const mica_single_t *c, mica_error_t *err);  // not with MICA_WITHOUT_RAW
 
-// Step i in pieces, for cores that work side by side: mica_run_part() once for each part of [0, parts), in any order or all
-// at once, is mica_run_step(). Each takes a range of the output's rows and a share of the scratch. What a row is: of an image
-// or a matrix, a row; of an image one row high under a window, such as a signal, a column; of a fully connected layer with
-// one row of outputs, four of them; of what a table or a sum makes, an element.
+// Step i in pieces, for cores that work side by side: mica_run_part() once for each part of [0, parts), in any order or
+// all at once, is mica_run_step(). Each takes a range of the output's rows and a share of the scratch. What a row is:
+// of an image or a matrix, a row; of an image one row high under a window, such as a signal, a column; of a fully
+// connected layer with one row of outputs, four of them; of what a table or a sum makes, an element.
 // mica_step_has_parts() is false where there is too little to share: fewer rows than parts, and rows that cannot be cut further (a pointwise
 // convolution's can, and the one of a global pool); or where a share is less than a step needs. mica_rows_have_parts(): of a range.
 uint32_t mica_step_rows(const mica_model_t *m, uint32_t i);
@@ -136,11 +136,11 @@ bool mica_step_has_parts(const mica_model_t *m, uint32_t i, uint32_t parts);
 bool mica_rows_have_parts(const mica_model_t *m, uint32_t i, uint32_t begin, uint32_t end, uint32_t parts);
 void mica_run_part(const mica_model_t *m, uint32_t i, uint32_t part, uint32_t parts);
 
-// Strips: neighbouring steps that run together, some rows of each in turn, so that of the tensors between them only some rows
-// are kept. A strip runs as its first step: mica_step_rows() of it are the rows of all its steps, mica_run_step() runs it whole,
-// mica_run_rows() a range of its rows, which have to follow each other from 0 on. Its other steps have no rows, and do nothing.
-// mica_strip_steps(): how many steps the strip has whose first step is i; 0 inside of one; 1 where step i runs alone, which
-// mica_is_strip() tells from a strip of one step.
+// Strips: neighbouring steps that run together, some rows of each in turn, so that of the tensors between them only
+// some rows are kept. A strip runs as its first step: mica_step_rows() of it are the rows of all its steps,
+// mica_run_step() runs it whole, mica_run_rows() a range of its rows, which have to follow each other from 0 on. Its
+// other steps have no rows, and do nothing. mica_strip_steps(): how many steps the strip has whose first step is i; 0
+// inside of one; 1 where step i runs alone, which mica_is_strip() tells from a strip of one step.
 bool mica_has_strips(const mica_model_t *m);
 bool mica_in_strip(const mica_model_t *m, uint32_t i);
 bool mica_is_strip(const mica_model_t *m, uint32_t i);
@@ -185,8 +185,8 @@ typedef struct {
     uint16_t inputs[MICA_MAX_INPUTS], outputs[MICA_MAX_OUTPUTS];
 } mica_step_info_t;
 void mica_step_info(const mica_model_t *m, uint32_t i, mica_step_info_t *out);
-// Parameter k < MICA_MAX_PARAMS of step i as the record has it. Constant k < MICA_MAX_BLOBS: its place in the file, aligned
-// to MICA_BLOB_ALIGN, and *bytes, 0 where the step has none there; null where it does not lie inside DATA.
+// Parameter k < MICA_MAX_PARAMS of step i as the record has it. Constant k < MICA_MAX_BLOBS: its place in the file,
+// aligned to MICA_BLOB_ALIGN, and *bytes, 0 where the step has none there; null where it does not lie inside DATA.
 int32_t mica_step_param(const mica_model_t *m, uint32_t i, uint32_t k);
 const void *mica_step_constant(const mica_model_t *m, uint32_t i, uint32_t k, uint32_t *bytes);
 // Memory that makes its readers wait, such as flash behind a cache: who can bring constants from there before they are needed.
@@ -223,8 +223,8 @@ typedef struct {
 bool mica_tokens(const mica_model_t *m, mica_tokens_t *out);
 // The piece of a token, in the file; *bytes is 0 where there is no such token. Safe on a file that changed after load.
 const uint8_t *mica_token_piece(const mica_model_t *m, uint32_t token, uint32_t *bytes);
-// Tokens of a text of n bytes, at most 65534, without `begin`; returns how many. The flag SPACE is the caller's to heed;
-// LOWER changes the text. work: mica_encode_bytes(n), aligned to 4, begins with the tokens
+// Tokens of a text of n bytes, at most 65534, without `begin`; returns how many. The flag SPACE is the caller's to
+// heed; LOWER changes the text. work: mica_encode_bytes(n), aligned to 4, begins with the tokens
 // afterwards. *failed: the byte that no piece spells, n where all went well.
 static inline size_t mica_encode_bytes(size_t n) {
     return 8 * (n + 2);
@@ -244,8 +244,8 @@ const uint8_t *mica_golden_crcs(const mica_model_t *m, uint32_t i);
 
 // CRC-32 (zlib) of n bytes, going on from crc (0 to begin).
 uint32_t mica_crc32(uint32_t crc, const void *bytes, size_t n);
-// The same of bytes [begin, end) of the model's file as it is now: over all of it, in as many slices as one likes, that is
-// info.crc32 unless the file has changed since it was loaded.
+// The same of bytes [begin, end) of the model's file as it is now: over all of it, in as many slices as one likes, that
+// is info.crc32 unless the file has changed since it was loaded.
 uint32_t mica_file_crc(const mica_model_t *m, uint32_t crc, uint32_t begin, uint32_t end);
 
 // Sets state tensors back to their zero points.

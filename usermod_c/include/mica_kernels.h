@@ -12,8 +12,8 @@
 // Call them in this order. After both checks the kernel reads and writes inside its buffers and overflows nowhere,
 // whatever x holds. MICA_NAME (in mica_select.h, chosen by the build's include path) is the fastest variant there is.
 // Kernels allocate nothing, keep nothing, and may run at the same time on different rows. Rows of one call are disjoint
-// from those of another unless p runs in place (`in_place` in a kernel's row of host_tools/mica/kernels says which may: y is
-// exactly an input; elsewhere y overlaps none).
+// from those of another unless p runs in place (`in_place` in a kernel's row of host_tools/mica/kernels says which may:
+// y is exactly an input; elsewhere y overlaps none).
 //
 // int8 buffers may lie at any address, int32 and uint32 buffers on multiples of 4. -DMICA_WITHOUT_NAME (upper case, for
 // example MICA_WITHOUT_CONV2D_S8) leaves a kernel out of the build; MICA_WITHOUT_CODES4: weights of 4 bits, of all of them.

@@ -60,8 +60,8 @@ static inline mica_norm_t mica_norm(const mica_layer_norm_s8_t *p) {
     };
 }
 
-// n elements, of one channel (step 0) or each of the next (1). Where |factor * x - centre| < 2^15: with a scale of at most 2^16 the
-// product fits 32 bits.
+// n elements, of one channel (step 0) or each of the next (1). Where |factor * x - centre| < 2^15: with a scale of at
+// most 2^16 the product fits 32 bits.
 static inline void mica_norm_narrow(const mica_norm_t *a, const mica_norm_row_t *r, const int32_t *gamma, const int32_t *beta,
     uint32_t step, const int8_t *x, int8_t *y, uint32_t n) {
     const int32_t left = r->shift > 20 ? r->shift - 20 : 0, right = r->shift < 20 ? 20 - r->shift : 0;

@@ -242,8 +242,8 @@ SMALL static bool small(const mica_learn_t *p, uint32_t bits) {
     return beyond >> (bits + 1) == 0;
 }
 
-// The centre of all examples, weights of 0, and how much sums are shifted: a step moves a logit by the squares of an example in
-// 2^-(15 + shift), neither too much nor too little.
+// The centre of all examples, weights of 0, and how much sums are shifted: a step moves a logit by the squares of an
+// example in 2^-(15 + shift), neither too much nor too little.
 SMALL static void begin(const mica_learn_t *p) {
     uint32_t total;
     const uint64_t power = scatter(p, 0, p->classes, &total, p->work);
@@ -310,8 +310,8 @@ SMALL static uint32_t beyond(const mica_learn_t *p, const mica_learn_class_t *c,
     return sum;
 }
 
-// The distance that one in `setting` normal recordings passes. Those between the ones that were learnt are taken to fall off beyond
-// their mean as an exponential does. Two passes need no memory.
+// The distance that one in `setting` normal recordings passes. Those between the ones that were learnt are taken to
+// fall off beyond their mean as an exponential does. Two passes need no memory.
 SMALL static uint32_t alarm_limit(const mica_learn_t *p, const mica_learn_class_t *c) {
     const uint32_t n = kept(p, c);
     if (n < 2) {

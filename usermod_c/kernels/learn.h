@@ -1,7 +1,7 @@
 // mica: a head that learns on the embeddings of a frozen network, in integers alone. Oracle: host_tools/mica/reference/learning.py.
 //
-// Nothing is allocated. Memory is never left whatever the blocks hold; their numbers have a meaning only where these functions
-// have written them.
+// Nothing is allocated. Memory is never left whatever the blocks hold; their numbers have a meaning only where these
+// functions have written them.
 #ifndef MICA_LEARN_H
 #define MICA_LEARN_H
 
@@ -16,8 +16,8 @@ enum { MICA_LEARN_PROTOTYPE, MICA_LEARN_SOFTMAX, MICA_LEARN_ANOMALY };
 #define MICA_LEARN_MAX_WIDTH (4096)  // a distance fits 32 bits
 #define MICA_LEARN_MAX_KEPT (1024)
 
-// A class: this, then int32 [width] sums or weights, then int8 [width] of each kept example; of a prototype no examples,
-// of an anomaly no weights. mica_learn_block_bytes() in all, aligned to 4.
+// A class: this, then int32 [width] sums or weights, then int8 [width] of each kept example; of a prototype no
+// examples, of an anomaly no weights. mica_learn_block_bytes() in all, aligned to 4.
 typedef struct {
     uint32_t count;    // examples that were taught; of these the last `keep` are there
     uint32_t limit;    // a distance beyond it is unknown; 0: there is no limit

@@ -1,8 +1,8 @@
 // mica: samples of 16 bits from the bits of a PDM microphone. Oracle: tests/kernels/pdm_oracle.py. Used by firmware/mica/pdm.py.
 //
-// A CIC filter of order 3 takes the bits to twice the rate of the samples, eight at a time by one look-up. A half-band filter of 19 taps
-// leaves every second value, and three taps more make good what the CIC has taken from high tones. A high pass at rate / 1600 takes
-// the microphone's constant part away.
+// A CIC filter of order 3 takes the bits to twice the rate of the samples, eight at a time by one look-up. A half-band
+// filter of 19 taps leaves every second value, and three taps more make good what the CIC has taken from high tones. A
+// high pass at rate / 1600 takes the microphone's constant part away.
 #ifndef MICA_PDM_H
 #define MICA_PDM_H
 

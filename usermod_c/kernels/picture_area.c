@@ -75,8 +75,8 @@ static void means(kind_t kind, bool colour, const uint8_t *row, const boxes_t *b
 
 // ---- Area, of frames that are read four bytes at a time: columns first, then boxes of them
 
-// Sums of rows that take `bytes` together, one for each column, of words of the frame: uint16 for what has a byte, FIELDS for 565. `down`:
-// where the byte of a PAIR lies. Functions of their own, so that all of it has registers.
+// Sums of rows that take `bytes` together, one for each column, of words of the frame: uint16 for what has a byte,
+// FIELDS for 565. `down`: where the byte of a PAIR lies. Functions of their own, so that all of it has registers.
 INLINE void sum_columns(kind_t kind, const uint8_t *p, uint32_t stride, uint32_t bytes, uint32_t down, uint32_t *to, const uint32_t *to_end) {
     const uint8_t *end = p + bytes;
     do {
@@ -238,8 +238,8 @@ INLINE void means_by_columns(kind_t kind, kind_t like, bool colour, const uint8_
 
 typedef uint16_t __attribute__((may_alias)) half_t;
 
-// The same of frames whose colours have bytes of their own: sums of bytes, one uint16 each, from the first pixel's on, of CHROMA from
-// its pair's. odd: that pixel's place in the pair.
+// The same of frames whose colours have bytes of their own: sums of bytes, one uint16 each, from the first pixel's on,
+// of CHROMA from its pair's. odd: that pixel's place in the pair.
 INLINE void means_of_bytes(kind_t kind, bool colour, const half_t *sums, uint32_t odd, uint32_t n, uint32_t *part, const boxes_t *b,
     const form_t *f, int8_t *out) {
     #ifdef MICA_PICTURE_WORDS

@@ -21,8 +21,8 @@ typedef enum {
 #define FIELDS_ROOM (32u)
 #define TWICE (0x10001u)     // times a half word: the word of it twice
 
-// The settings of a row. first, second: where the byte of a triple or half that is red, or the high one, and its opposite lie;
-// of YUYV and UYVY the Y and the U.
+// The settings of a row. first, second: where the byte of a triple or half that is red, or the high one, and its
+// opposite lie; of YUYV and UYVY the Y and the U.
 typedef struct {
     uint32_t first, second;
     const int8_t *tables[3]; // for red (or grey), green, blue

@@ -27,8 +27,8 @@ static inline int8_t mica_requant_s8(int32_t acc, int32_t mult, int32_t shift, i
     return (int8_t)mica_clamp(zero + r, low, high);
 }
 
-// As mica_requant_s8 of a step that claims FAST: |acc| < 2^29 and shift >= 1, so that the upper word of a product will do, or four
-// products of 16 bits where there is no such instruction and 64 bits are a call into a library.
+// As mica_requant_s8 of a step that claims FAST: |acc| < 2^29 and shift >= 1, so that the upper word of a product will
+// do, or four products of 16 bits where there is no such instruction and 64 bits are a call into a library.
 static inline int8_t mica_requant_fast(int32_t acc, int32_t mult, int32_t shift, int32_t zero, int32_t low, int32_t high) {
     #ifdef __ARM_ARCH_6M__
     int32_t al = (int16_t)acc, ah = (acc - al) >> 16, ml = mult & 0xffff, mh = mult >> 16;

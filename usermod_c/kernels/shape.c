@@ -87,8 +87,8 @@ mica_status_t mica_exponentials_check(const uint32_t *table, uint32_t axis, cons
 }
 
 #ifdef __ARM_ARCH_6M__
-// Words up to `end`, four at a time, in 20 cycles where a compiler's code takes 50; a multiple of four of them, and at least four. Returns what
-// has one of the bits 7, 15, 23 and 31 exactly when one of their bytes is 0.
+// Words up to `end`, four at a time, in 20 cycles where a compiler's code takes 50; a multiple of four of them, and at
+// least four. Returns what has one of the bits 7, 15, 23 and 31 exactly when one of their bytes is 0.
 static uint32_t zeros_in(const mica_word_t *word, const mica_word_t *end) {
     register const mica_word_t *r0 __asm__("r0") = word;
     register uint32_t r1 __asm__("r1") = 0;
@@ -162,8 +162,8 @@ static bool all_fast(const mica_channels_t *c, uint32_t n, uint32_t most) {
     return mults >= MICA_MULT_MIN;
 }
 
-// Most rows need not be read: no weight is above 128 in magnitude, and where no_least says that one look at all of them has found no -128, no
-// row has one. Other rows are read (long rows, large biases, -128 in the filling).
+// Most rows need not be read: no weight is above 128 in magnitude, and where no_least says that one look at all of them
+// has found no -128, no row has one. Other rows are read (long rows, large biases, -128 in the filling).
 static mica_status_t check_each(const mica_channels_t *c, uint32_t n, uint32_t k, uint32_t most, uint8_t flip, bool no_least, const char **what) {
     const uint32_t row = mica_row_bytes(c->layout, k);
     for (uint32_t o = 0; o < n; ++o) {

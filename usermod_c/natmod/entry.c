@@ -1,5 +1,5 @@
-// Where MicroPython enters a native module that was linked as if for a fixed address (toolchain/native_image.py): alone compiled for any,
-// it finds the two tables that the linker of native modules knows by their names only here.
+// Where MicroPython enters a native module that was linked as if for a fixed address (toolchain/native_image.py): alone
+// compiled for any, it finds the two tables that the linker of native modules knows by their names only here.
 #include "py/nativeglue.h"
 #include "py/objfun.h"
 

@@ -11,8 +11,8 @@ extern volatile uint32_t mp_native_lock_word; // 0: free
 extern volatile uint32_t *mp_native_lock;     // on ARMv6-M and RISC-V; null but on an RP2040 or RP2350: other chips may lack what takes it
 
 #if __ARM_ARCH == 6
-// ARMv6-M has no exclusive access. In the RP2040's SIO, to read one of these words is to take it, and 0 says it was taken
-// (RP2040 datasheet, 2.3.1.3). The SDK keeps number 15 for an operating system; MicroPython is none.
+// ARMv6-M has no exclusive access. In the RP2040's SIO, to read one of these words is to take it, and 0 says it was
+// taken (RP2040 datasheet, 2.3.1.3). The SDK keeps number 15 for an operating system; MicroPython is none.
 #define NATIVE_LOCK_AT ((volatile uint32_t *)0xd000013c)
 #else
 #define NATIVE_LOCK_AT (&mp_native_lock_word)

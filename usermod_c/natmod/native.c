@@ -178,8 +178,8 @@ bool mp_mica_on_heap(const void *p) {
     return (uintptr_t)p >= mp_native_heap_start && (uintptr_t)p < mp_native_heap_end;
 }
 
-// Nothing tells the first byte of a block from any other. Bytes own the block that they point to; a memoryview may be of
-// a file in a ROMFS that lies on the heap.
+// Nothing tells the first byte of a block from any other. Bytes own the block that they point to; a memoryview may be
+// of a file in a ROMFS that lies on the heap.
 void *mp_mica_block_of(mp_obj_t obj, void *head) {
     return mp_obj_is_type(obj, &mp_type_memoryview) ? NULL : head;
 }

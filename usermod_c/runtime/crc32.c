@@ -1,7 +1,7 @@
 // mica: the checksum of files, CRC-32 as zlib has it: polynomial 0xedb88320, reflected.
 //
-// Four bytes at a time ("slicing"): table s says what a byte does that has s bytes behind it in its word. 4 kB of constants, and
-// half of the time of one table of 256; a native module, whose constants lie in RAM, keeps to that one.
+// Four bytes at a time ("slicing"): table s says what a byte does that has s bytes behind it in its word. 4 kB of
+// constants, and half of the time of one table of 256; a native module, whose constants lie in RAM, keeps to that one.
 #include "mica.h"
 #include "mica_port.h"
 

@@ -1,5 +1,5 @@
-// mica: what is asked of a loaded model. Everything read here is validated again, because the file may have changed since it
-// was loaded: names and addresses stay inside whatever it holds.
+// mica: what is asked of a loaded model. Everything read here is validated again, because the file may have changed
+// since it was loaded: names and addresses stay inside whatever it holds.
 #include <string.h>
 
 #include "model.h"

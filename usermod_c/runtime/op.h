@@ -50,8 +50,8 @@
 // What a loader ends with: a last check, where all went well so far.
 #define MICA_LOAD_END(r, check) ((void)(mica_load_ok(r) && mica_load_checked(r, check)), (r)->err->status)
 
-// Then, for operators whose tables may be compiled: the step's function is the code made from its tables, if this build has it
-// (host_tools/mica/toolchain/tree_code.py).
+// Then, for operators whose tables may be compiled: the step's function is the code made from its tables, if this build
+// has it (host_tools/mica/toolchain/tree_code.py).
 #ifdef MICA_TREE_CODE
 #define MICA_LOAD_CODE(op, r, s) ((void)(mica_load_ok(r) && (mica_##op##_code(s), true)), (r)->err->status)
 void mica_forest_code(mica_step_t *s);
@@ -60,11 +60,11 @@ void mica_ranks_code(mica_step_t *s);
 #define MICA_LOAD_CODE(op, r, s) ((r)->err->status)
 #endif
 
-// Into how many pieces a window's output can be cut: its rows; or its columns, where image and output are one row high and
-// every window begins inside the image or before it.
+// Into how many pieces a window's output can be cut: its rows; or its columns, where image and output are one row high
+// and every window begins inside the image or before it.
 uint32_t mica_window_cuts(const mica_window_t *w);
-// Makes w, which was cut into columns, the window of columns [begin, end) alone, and returns the bytes of x that lie before
-// its image. The image still reaches to the end of x, so what is outside of it is the same.
+// Makes w, which was cut into columns, the window of columns [begin, end) alone, and returns the bytes of x that lie
+// before its image. The image still reaches to the end of x, so what is outside of it is the same.
 size_t mica_window_cut(mica_window_t *w, uint32_t begin, uint32_t end);
 // Where s is a convolution of which each pixel of the output needs the same pixel of the input alone: the same step over an image one
 // row high, that columns can be cut from. Returns how many of those a row of s is; 0 where s is something else.

@@ -19,8 +19,8 @@ static void run_outputs(const mica_fully_connected_s8_t *p, const int8_t *weight
     MICA_FULLY_CONNECTED_S8(&piece, 0, 1, scratch, scratch_bytes);
 }
 
-// A single row whose weights are brought into two blocks of scratch: into one while the other is used. False where there is no room
-// or nobody brings them.
+// A single row whose weights are brought into two blocks of scratch: into one while the other is used. False where
+// there is no room or nobody brings them.
 static bool run_fetched(const mica_fully_connected_s8_t *p, uint8_t *scratch, size_t scratch_bytes) {
     const size_t row = mica_row_bytes(p->ch.layout, p->in_k), own = (2 * row + OWN + MICA_ALIGN - 1) & ~(size_t)(MICA_ALIGN - 1);
     const mica_fetch_t *fetch = p->fetch;

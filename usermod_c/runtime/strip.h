@@ -1,9 +1,9 @@
-// mica: strips. Neighbouring steps that run together, some rows of each in turn, over tensors of which only some rows are
-// kept. The section ORDER lists the calls in the order in which they run: a step, how many more rows of its output it makes,
-// and how many of the oldest rows of that output leave the memory before. See host_tools/mica/format/SPEC.md.
+// mica: strips. Neighbouring steps that run together, some rows of each in turn, over tensors of which only some rows
+// are kept. The section ORDER lists the calls in the order in which they run: a step, how many more rows of its output
+// it makes, and how many of the oldest rows of that output leave the memory before. See host_tools/mica/format/SPEC.md.
 //
-// A call is validated when the model is loaded and again when it runs, by the same code: the section stays in the file, which
-// may change. All else that forms an address is here, in the model's memory.
+// A call is validated when the model is loaded and again when it runs, by the same code: the section stays in the file,
+// which may change. All else that forms an address is here, in the model's memory.
 #ifndef MICA_STRIP_H
 #define MICA_STRIP_H
 

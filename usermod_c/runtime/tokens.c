@@ -1,5 +1,5 @@
-// mica: the vocabulary of a language model, read in place. Its tables are checked once, when the file is loaded; since the file may
-// change later, every place in them is looked at again before it is followed.
+// mica: the vocabulary of a language model, read in place. Its tables are checked once, when the file is loaded; since
+// the file may change later, every place in them is looked at again before it is followed.
 #include <string.h>
 #include "model.h"
 

@@ -33,8 +33,8 @@ uint32_t mica_conv_transpose2d_s8_rows(const mica_conv_transpose2d_s8_t *p) {
     return p->win.out_h;
 }
 
-// One axis. Output position t, its pad added, is reached by tap k from input i where i * stride + k * dilation = t; with
-// step_k = stride / gcd and step_i = dilation / gcd, the next such tap is k + step_k, from input i - step_i.
+// One axis. Output position t, its pad added, is reached by tap k from input i where i * stride + k * dilation = t;
+// with step_k = stride / gcd and step_i = dilation / gcd, the next such tap is k + step_k, from input i - step_i.
 typedef struct {
     int32_t stride, dilation, kernel, size;  // size: of the input
     int32_t step_k, step_i;

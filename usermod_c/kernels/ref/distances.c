@@ -45,8 +45,8 @@ mica_status_t mica_distances_s8_check_constants(const mica_distances_s8_t *p, co
     return sound ? MICA_OK : MICA_ERR_RANGE;
 }
 
-// Adds to the distances of all points what one feature, `place` on its grid, adds. Sums wrap in a file that changed since it was
-// checked; in others they cannot.
+// Adds to the distances of all points what one feature, `place` on its grid, adds. Sums wrap in a file that changed
+// since it was checked; in others they cannot.
 static void add(int32_t *y, const int16_t *points, uint32_t n, int32_t place, uint8_t kind) {
     uint32_t *sum = (uint32_t *)y;
     if (kind == MICA_DISTANCES_SQUARES) {

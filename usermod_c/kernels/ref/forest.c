@@ -82,8 +82,8 @@ mica_status_t mica_forest_s8_check_constants(const mica_forest_s8_t *p, const ch
     return status;
 }
 
-// Where in `leaves` the entries begin of the leaf that a row reaches. In a file that changed since it was checked the way may lead
-// astray, but never back nor beyond the end.
+// Where in `leaves` the entries begin of the leaf that a row reaches. In a file that changed since it was checked the
+// way may lead astray, but never back nor beyond the end.
 static uint32_t leaf_of(const mica_forest_s8_t *p, uint32_t at, const int8_t *x) {
     while (at < p->words) {
         const int32_t word = p->nodes[at];

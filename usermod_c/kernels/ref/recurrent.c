@@ -133,8 +133,8 @@ static int32_t requant(int32_t v, int32_t mult, int32_t shift, int32_t low, int3
     return r < low ? low : r > high ? high : (int32_t)r;
 }
 
-// Unit j of gate `row`, whose function is `table`. Each product is below 2^61 (an accumulator below 2^31, a factor below
-// 2^30); the recurrent one below 2^62 where a reset gate (not null) multiplies it; more is below 2^46.
+// Unit j of gate `row`, whose function is `table`. Each product is below 2^61 (an accumulator below 2^31, a factor
+// below 2^30); the recurrent one below 2^62 where a reset gate (not null) multiplies it; more is below 2^46.
 static int32_t gate(const mica_recurrent_s8_t *p, const int16_t *table, uint32_t row, uint32_t j, const int8_t *x,
     const int16_t *h, const int32_t *reset, int64_t more) {
     uint32_t n = mica_recurrent_s8_channels(p), o = row * p->units + j;

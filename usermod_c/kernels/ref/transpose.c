@@ -34,8 +34,8 @@ typedef struct {
     uint32_t n, from, to;  // elements, and from one to the next in x and in y
 } line_t;
 
-// Three planes of n elements, a multiple of four, to n pixels: words of four elements of each plane become three words. They are
-// on words, and their first byte is the lowest.
+// Three planes of n elements, a multiple of four, to n pixels: words of four elements of each plane become three words.
+// They are on words, and their first byte is the lowest.
 static void interleave(int8_t *y, const int8_t *x, uint32_t n, uint32_t plane) {
     const mica_word_t *a = (const mica_word_t *)(const void *)x, *b = a + plane / 4, *c = b + plane / 4;
     mica_word_t *to = (mica_word_t *)(void *)y;

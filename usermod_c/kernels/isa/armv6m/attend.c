@@ -1,5 +1,5 @@
-// Attention on a Cortex-M0+: attention.S does what costs something for each row of the cache. Widths that are no multiple of four, and
-// tensors beside a word, go to the reference.
+// Attention on a Cortex-M0+: attention.S does what costs something for each row of the cache. Widths that are no
+// multiple of four, and tensors beside a word, go to the reference.
 #include "../c32/attend.h"
 #include "kernels.h"
 #ifndef MICA_WITHOUT_ATTEND_S8
@@ -11,8 +11,8 @@ static inline uint32_t pair(int32_t low, int32_t high) {
     return (uint32_t)low + ((uint32_t)high << 16);
 }
 
-// The query without its zero point as crossed pairs; returns whether some of it is beyond MOST. Functions by themselves, so that each
-// has registers.
+// The query without its zero point as crossed pairs; returns whether some of it is beyond MOST. Functions by
+// themselves, so that each has registers.
 static __attribute__((noinline)) bool put_query(uint32_t *to, const int8_t *q, uint32_t d, int32_t zero) {
     uint32_t beyond = 0;
     for (const int8_t *end = q + d; q != end; q += 4) {

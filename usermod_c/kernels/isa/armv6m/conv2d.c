@@ -1,6 +1,6 @@
-// 2-D convolution on a Cortex-M0+: the patches of a tile of pixels become a stream (gemm.S), then all channels run over it.
-// All other cases (groups, claims without FAST, weights in another order, too little scratch) go to the
-// reference. Bytes of scratch: 8 for each element of a patch and group of four pixels, and a few patches.
+// 2-D convolution on a Cortex-M0+: the patches of a tile of pixels become a stream (gemm.S), then all channels run over
+// it. All other cases (groups, claims without FAST, weights in another order, too little scratch) go to the reference.
+// Bytes of scratch: 8 for each element of a patch and group of four pixels, and a few patches.
 #include "kernels.h"
 #ifndef MICA_WITHOUT_CONV2D_S8
 
@@ -10,8 +10,8 @@
 // A patch that does not lie on words, and the table of its elements, 16 bytes for each part more.
 #define PATCH_BYTES(words) ((words) > 1 ? 32 * (words) : 36)
 
-// A tile while its stream is made. A patch of more than MICA_GEMM_WORDS words is cut into parts; part n of all pixels comes
-// before part n + 1 of any.
+// A tile while its stream is made. A patch of more than MICA_GEMM_WORDS words is cut into parts; part n of all pixels
+// comes before part n + 1 of any.
 typedef struct {
     const mica_conv2d_s8_t *p;
     uint32_t *stream;
@@ -321,8 +321,8 @@ static void fill(const tile_t *t, uint32_t pixels, int32_t *oy, int32_t *ox, boo
 
 // Words of the parts in which patches are done where scratch holds few of them whole: the stream of a part of them at a time, and
 // sums of all channels, 16 bytes a group each. 0: whole patches take less. whole: bytes of a group of them, room: of all.
-// Cycles: the weights are unpacked once for a tile, a channel begun for each part; sums are read and written. takes: what of the chosen
-// way is not the products themselves, null where nobody asks.
+// Cycles: the weights are unpacked once for a tile, a channel begun for each part; sums are read and written. takes:
+// what of the chosen way is not the products themselves, null where nobody asks.
 static uint32_t narrow_words(const mica_conv2d_s8_t *p, uint32_t words, uint32_t groups, uint32_t whole, uint32_t room, uint64_t *takes) {
     const uint32_t out_c = p->win.out_c, parts = (words + MICA_GEMM_WORDS - 1) / MICA_GEMM_WORDS;
     const bool sure = words <= 16 || whole * 8 <= room || (uint64_t)whole * groups <= room;

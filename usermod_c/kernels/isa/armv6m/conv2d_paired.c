@@ -3,10 +3,10 @@
 // without FAST are not. Weights in codes are looked up pair by pair where channels are multiples of four, which takes
 // 0.7 cycles a weight more than bytes do; else they become bytes first, row by row, once a tile, for 3.5 more.
 //
-// A lane is two neighbouring columns of the output, `rows` rows high; four lanes are a group, whose input is a plane of words for each
-// of both products. Channels go in parts, as the weights of one have to fit the stack. Bytes of scratch: 32 for each input channel and
-// row of the input of a group, 32 for each row of its output and 16; and a pixel outside the image. Where that is
-// too much, words of one part at a time, and sums of all output channels.
+// A lane is two neighbouring columns of the output, `rows` rows high; four lanes are a group, whose input is a plane of
+// words for each of both products. Channels go in parts, as the weights of one have to fit the stack. Bytes of scratch:
+// 32 for each input channel and row of the input of a group, 32 for each row of its output and 16; and a pixel outside
+// the image. Where that is too much, words of one part at a time, and sums of all output channels.
 #include "kernels.h"
 #if !defined(MICA_WITHOUT_CONV2D_S8) && !defined(MICA_WITHOUT_PAIRED)
 

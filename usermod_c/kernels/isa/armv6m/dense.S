@@ -1,7 +1,7 @@
-// Matrix product of one row with constant weights. A weight is used once, so nothing pays for unpacking it to memory: a word
-// of four weights, each 128 too large (layout OFFSET_ROWS), is taken apart by a mask, a shift and an addition. x comes
-// as pairs, crossed here because the weights are not: X = x1 + x0 * 2^16 against W = w0 + w1 * 2^16. 17 cycles for 4
-// multiply-accumulates; how they come about says gemm.S. Weights in codes have a loop of their own, at the end.
+// Matrix product of one row with constant weights. A weight is used once, so nothing pays for unpacking it to memory: a
+// word of four weights, each 128 too large (layout OFFSET_ROWS), is taken apart by a mask, a shift and an addition. x
+// comes as pairs, crossed here because the weights are not: X = x1 + x0 * 2^16 against W = w0 + w1 * 2^16. 17 cycles
+// for 4 multiply-accumulates; how they come about says gemm.S. Weights in codes have a loop of their own, at the end.
 #include "hot.inc"
 
     .equ WORDS, 32              // unrolled
@@ -12,8 +12,8 @@
     FIELDS F_, 12, ZERO, RANGE, LOW, MASK
     .equ FRAME, 28
 
-// One row against all channels. OFFSET: the weights are 128 too large; ROWS: they are as they are, and the sign bit has to
-// be turned first, which takes the register of the second pair.
+// One row against all channels. OFFSET: the weights are 128 too large; ROWS: they are as they are, and the sign bit has
+// to be turned first, which takes the register of the second pair.
     .equ ROWS, 0
     .equ OFFSET, 1
 
@@ -147,8 +147,8 @@ words_end_\name:
     DENSE mica_armv6m_dense, OFFSET, 28
     DENSE mica_armv6m_dense_rows, ROWS, 32
 
-// Two rows of codes at once, so that a pair of x is loaded for both: 18 cycles for 4 multiply-accumulates. A byte is the number of
-// a crossed pair in a table.
+// Two rows of codes at once, so that a pair of x is loaded for both: 18 cycles for 4 multiply-accumulates. A byte is
+// the number of a crossed pair in a table.
 
     .equ COLUMNS, 32            // unrolled: what the offset of a LDRB reaches
     .equ COLUMN_CODE, 26        // bytes of code for each

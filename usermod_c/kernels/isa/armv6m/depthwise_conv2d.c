@@ -1,5 +1,5 @@
-// Depthwise convolution on a Cortex-M0+: 3x3 taps with stride 1 or 2 (depthwise.S), and those along a line (line.S); all else goes to
-// c32.
+// Depthwise convolution on a Cortex-M0+: 3x3 taps with stride 1 or 2 (depthwise.S), and those along a line (line.S);
+// all else goes to c32.
 // Bytes of scratch: 12 for each column of the padded image, 24 for every second row of the output; with more, larger bands.
 #include "kernels.h"
 #ifndef MICA_WITHOUT_DEPTHWISE_CONV2D_S8
@@ -76,8 +76,8 @@ static bool is_2x2(const mica_window_t *w, uint32_t rows) {
     return rows == 2 && w->stride_h == 1 && w->in_h == 2 && w->in_w == 2 && w->out_w == 2 && w->pad_top == 1 && w->pad_left == 1;
 }
 
-// The table of bands of `high` rows of the output from row `begin` on, `rows` rows in all: their halves have `half` rows, `words` words a
-// column. The last band overlaps the one before where they do not come out even. Returns its end.
+// The table of bands of `high` rows of the output from row `begin` on, `rows` rows in all: their halves have `half`
+// rows, `words` words a column. The last band overlaps the one before where they do not come out even. Returns its end.
 static int32_t *put_table(const mica_window_t *w, int32_t *table, uint32_t begin, uint32_t rows, uint32_t high, uint32_t half, uint32_t words) {
     const uint32_t stride = w->stride_h;
     const int32_t row = (int32_t)w->in_w * w->in_c;

@@ -1,14 +1,14 @@
-// Matrix product with requantisation: each output channel meets four pixels at a time. No multiplier wider than 32 bits is
-// needed, and none that is fast: every MULS does two multiply-accumulates.
+// Matrix product with requantisation: each output channel meets four pixels at a time. No multiplier wider than 32 bits
+// is needed, and none that is fast: every MULS does two multiply-accumulates.
 //
 // Two elements of a patch are one word, X = x0 + x1 * 2^16, and two weights another, crossed, W = w1 + w0 * 2^16 (integer sums:
 // the upper half takes the borrow of a negative lower one). Modulo 2^32, X * W = x0 * w1 + 2^16 * (x0 * w0 + x1 * w1). With
 // |x| <= 128 and |w| <= 127 the stray product is below 2^15, so the upper half, rounded, is the expected sum, and it fits 16 bits.
 // ASRS #16 leaves the rounding bit in the carry and ADCS adds both: three cycles for two multiply-accumulates.
 //
-// Four pixels' words are interleaved in one stream, read by LDM and destroyed by MULS; the channel's weights are unpacked once for
-// all pixels onto the stack and read SP-relative, without a pointer. 20 cycles for 8 multiply-accumulates, entered at a
-// computed address, so that no length needs a counter.
+// Four pixels' words are interleaved in one stream, read by LDM and destroyed by MULS; the channel's weights are
+// unpacked once for all pixels onto the stack and read SP-relative, without a pointer. 20 cycles for 8
+// multiply-accumulates, entered at a computed address, so that no length needs a counter.
 #include "hot.inc"
 
     .equ PAIRS, 128             // as many as the loop is unrolled for: 256 elements

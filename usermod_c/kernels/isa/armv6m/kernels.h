@@ -86,8 +86,8 @@ bool mica_conv2d_paired_armv6m(const mica_conv2d_s8_t *p, uint32_t row_begin, ui
     uint32_t direct, uint32_t *pairs);
 
 // What mica_armv6m_depthwise works on, channel after channel. Its offsets stand in depthwise.S.
-// Its table has for each word of a column of each band where the rows of x begin that the word's halves are of, MICA_OUTSIDE
-// where there is none.
+// Its table has for each word of a column of each band where the rows of x begin that the word's halves are of,
+// MICA_OUTSIDE where there is none.
 typedef struct {
     const int8_t *x;
     int8_t *y;
@@ -150,8 +150,8 @@ void mica_armv6m_even_pairs(uint32_t *to, const int8_t *x, uint32_t k);
 // Of each byte of two codes the crossed pair of their weights: the second + the first * 2^16.
 void mica_armv6m_code_pairs(uint32_t *to, const int8_t *table);
 
-// What mica_armv6m_add works on, in the order in which sum.S reads it: y = clamp(zero + ((a * mult_a + b * mult_b + offset) >>
-// shift)) for n elements, n >= 1.
+// What mica_armv6m_add works on, in the order in which sum.S reads it: y = clamp(zero + ((a * mult_a + b * mult_b +
+// offset) >> shift)) for n elements, n >= 1.
 typedef struct {
     const int8_t *a, *b;
     int8_t *y;
@@ -244,8 +244,8 @@ typedef struct {
     uint32_t shift;           // 2 or 3
 } mica_block_t;
 
-// A frame of samples, a multiple of eight, into the places of z: times the window; with pre-emphasis; times the window there. All return the
-// bits of what they wrote.
+// A frame of samples, a multiple of eight, into the places of z: times the window; with pre-emphasis; times the window
+// there. All return the bits of what they wrote.
 // Bounds are powers of two that all numbers v have to keep, -bound <= v < bound; one that does not doubles the bound, which is returned.
 uint32_t mica_armv6m_take(const int16_t *x_end, const int16_t *window_end, int32_t *z, int32_t minus_bytes, uint32_t half);
 uint32_t mica_armv6m_steep(const int16_t *x_end, int32_t preemphasis, int32_t *z, int32_t minus_bytes, uint32_t half, int32_t before);
@@ -280,8 +280,8 @@ void mica_armv6m_values_8(int32_t *sums, const int32_t *w, const int32_t *w_end,
 void mica_armv6m_values_4(int32_t *sums, const int32_t *w, const int32_t *w_end, const int8_t *v, int32_t rest);
 void mica_attend_s8_armv6m(const mica_attend_s8_t *p, MICA_KERNEL_ARGS);
 
-// Sums of the columns of 1 to MICA_PICTURE_ROWS rows of words of two 565 pixels, FIELDS of one each (picture.c); _swapped: whose high
-// bytes come first. At least one word.
+// Sums of the columns of 1 to MICA_PICTURE_ROWS rows of words of two 565 pixels, FIELDS of one each (picture.c);
+// _swapped: whose high bytes come first. At least one word.
 #ifndef MICA_WITHOUT_PICTURE_LOOPS
 #define MICA_PICTURE_ROWS (8)
 #define MICA_PICTURE_MOST_TRIPLES (8)  // columns of a box of them
@@ -294,8 +294,8 @@ void mica_armv6m_picture_bytes(const uint8_t *row, uint32_t stride, uint32_t row
 void mica_armv6m_picture_pairs(const uint8_t *row, uint32_t stride, uint32_t rows, uint32_t *to, const uint32_t *to_end);
 void mica_armv6m_picture_pairs_high(const uint8_t *row, uint32_t stride, uint32_t rows, uint32_t *to, const uint32_t *to_end);
 
-// What mica_armv6m_picture_grey and _colours work on, in the order in which picture.S reads it: boxes of such columns, whose sums have room
-// in one word. At least one box.
+// What mica_armv6m_picture_grey and _colours work on, in the order in which picture.S reads it: boxes of such columns,
+// whose sums have room in one word. At least one box.
 typedef struct {
     int8_t *out;
     uint32_t over, rest, of;  // a box is a column wider where over + rest, from box to box modulo `of`, passes that

@@ -7,9 +7,9 @@
 // ADCS: the lower one is below 2^15, two products of the upper one as well. Beside the sum U of upper halves runs the sum T of whole
 // words: T - U * 2^16 is the sum of the lower halves, modulo 2^32. 24 cycles for 12 multiply-accumulates.
 //
-// A call is one of the two lines above for one output channel: sums of both outputs go from one call to the next, of the
-// first U and T for four pairs of outputs, side by side or anywhere ("lanes"). Their words are interleaved in one stream, in which
-// rows follow one another: the next row of outputs begins a row of words later.
+// A call is one of the two lines above for one output channel: sums of both outputs go from one call to the next, of
+// the first U and T for four pairs of outputs, side by side or anywhere ("lanes"). Their words are interleaved in one
+// stream, in which rows follow one another: the next row of outputs begins a row of words later.
 #ifndef MICA_WITHOUT_PAIRED
 #include "hot.inc"
 
@@ -58,8 +58,8 @@
     add r4, sp
 .endm
 
-// Of the next byte of codes in either column the words of both weights. A pair is the second + the first * 2^16; ASRS leaves in the carry
-// what the upper half lacks where the lower one is negative.
+// Of the next byte of codes in either column the words of both weights. A pair is the second + the first * 2^16; ASRS
+// leaves in the carry what the upper half lacks where the lower one is negative.
 .macro TWO_WORDS first, second, a, b
     ldrb \a, [r1]
     lsls \a, \a, #2

@@ -1,5 +1,5 @@
-// The area method of kernels/picture.c: sums of columns and means of boxes of these, or, of colours in small boxes, these pixel after pixel. It
-// stays where code is: a camera's frame is in RAM, and the loops fit a flash cache.
+// The area method of kernels/picture.c: sums of columns and means of boxes of these, or, of colours in small boxes,
+// these pixel after pixel. It stays where code is: a camera's frame is in RAM, and the loops fit a flash cache.
 #ifndef MICA_WITHOUT_PICTURE_LOOPS
     .syntax unified
     .thumb
@@ -10,8 +10,8 @@
     .equ MOST_ROWS, 8
     .equ MOST_COLUMNS, 32
 
-// A word of two pixels has two parts with room between the fields: red and blue of the first with green of the second; and
-// five bits further down green of the first with blue and red of the second.
+// A word of two pixels has two parts with room between the fields: red and blue of the first with green of the second;
+// and five bits further down green of the first with blue and red of the second.
 .macro WORD swapped
     ldr r4, [r0]
     add r0, r9
@@ -236,8 +236,8 @@
     strb \v, [r1, r2]
 .endm
 
-// Up to where boxes begin: r0 = columns, r1 = out, r6 = the only table or 0. r8 = over less `of`, r9 = rest; r10 = the code of a narrow
-// box, of `most` columns of `code` bytes each, r11 = its reciprocal, r12 = the end of out.
+// Up to where boxes begin: r0 = columns, r1 = out, r6 = the only table or 0. r8 = over less `of`, r9 = rest; r10 = the
+// code of a narrow box, of `most` columns of `code` bytes each, r11 = its reciprocal, r12 = the end of out.
 .macro BEGIN name, most, code, table
     ENTER \name
     sub sp, #FRAME
@@ -445,8 +445,8 @@
 
 // Boxes of 2 to 4 columns and 1 to 4 rows, without sums of columns: a box's pixels one after the other, its rows without a loop. What a box
 // becomes, the code at r11 says; whether it is wide, the carry of r6, a fraction that grows by r9.
-// In loops: r0 = pixels, r1 = out, r2 to r4 = sums or constants, r5 = any, r7 = the reciprocal. r8 = from the last row to the first,
-// r10 = the code of a narrow box, r12 = the end of out, lr = bytes of a row.
+// In loops: r0 = pixels, r1 = out, r2 to r4 = sums or constants, r5 = any, r7 = the reciprocal. r8 = from the last row
+// to the first, r10 = the code of a narrow box, r12 = the end of out, lr = bytes of a row.
     FIELDS D_, 0, THIN, WIDE, TABLES
     FIELDS D_, 20, FIRST, LAST, CODE, FRAME
     .equ DIRECT_ROWS, 4

@@ -42,8 +42,8 @@ by_\n:
     .endif
 .endm
 
-// r0 y, r1 first, r2 source, r4 thresholds left, r5 the lowest of them, r6 the feature; r8 x, r9 thresholds, r10 those of this column,
-// r11 the end of y, r12 their number, lr features
+// r0 y, r1 first, r2 source, r4 thresholds left, r5 the lowest of them, r6 the feature; r8 x, r9 thresholds, r10 those
+// of this column, r11 the end of y, r12 their number, lr features
     ENTER mica_armv6m_ranks
     movs r7, r0
     ldm r7!, {r0-r2, r4-r6}     // y, first, source, x, thresholds, y_end

@@ -740,8 +740,8 @@ stage_end:
     add r4, r10
 .endm
 
-// From the arguments r0 to r3 (x at its end, window at its end, z, -bytes) and half, r4: r1 = x, r2 = window, r0 = -bytes, r4 = z, and to
-// the next pair but one lr = 4 * half - 8, then r8 = -2 * half - 8.
+// From the arguments r0 to r3 (x at its end, window at its end, z, -bytes) and half, r4: r1 = x, r2 = window, r0 =
+// -bytes, r4 = z, and to the next pair but one lr = 4 * half - 8, then r8 = -2 * half - 8.
 .macro PLACES
     mov r10, r2
     mov r9, r4

@@ -1,5 +1,5 @@
-// Mean of each window on a Cortex-M with DSP instructions, four channels at a time: SXTAB16 adds two bytes of a word to two
-// sums of 16 bits, of which 255 taps fit.
+// Mean of each window on a Cortex-M with DSP instructions, four channels at a time: SXTAB16 adds two bytes of a word to
+// two sums of 16 bits, of which 255 taps fit.
 #include "kernels.h"
 #ifndef MICA_WITHOUT_AVERAGE_POOL2D_S8
 

@@ -1,8 +1,8 @@
-// 2-D convolution on a Cortex-M with DSP instructions: the patches of a tile of pixels become a stream of int16 pairs (gemm.S),
-// then all channels run over it, four at a time, whose weights become pairs once for the tile. What the fast kernel does not
-// take (groups, claims without FAST, weights in another order, fewer than four channels, too little scratch) goes to
-// c32. Bytes of scratch: 8 for each element of a patch and 64, 4 for each element and pair of pixels, and two
-// or four patches where they cannot be read from where they lie.
+// 2-D convolution on a Cortex-M with DSP instructions: the patches of a tile of pixels become a stream of int16 pairs
+// (gemm.S), then all channels run over it, four at a time, whose weights become pairs once for the tile. What the fast
+// kernel does not take (groups, claims without FAST, weights in another order, fewer than four channels, too little
+// scratch) goes to c32. Bytes of scratch: 8 for each element of a patch and 64, 4 for each element and pair of pixels,
+// and two or four patches where they cannot be read from where they lie.
 #include "kernels.h"
 #ifndef MICA_WITHOUT_CONV2D_S8
 
@@ -51,8 +51,8 @@ static void gather(int8_t *to, const int8_t *x, uint32_t n, uint32_t rows, uint3
     }
 }
 
-// The patch of one pixel as bytes; what lies outside the image is x_zero. Behind it, up to a word, are zeros: weights there are 0, but
-// codes may be any.
+// The patch of one pixel as bytes; what lies outside the image is x_zero. Behind it, up to a word, are zeros: weights
+// there are 0, but codes may be any.
 static void patch(const mica_conv2d_s8_t *p, int32_t iy, int32_t ix, int8_t *to) {
     const mica_window_t *w = &p->win;
     int32_t in_c = w->in_c, kx0, kx1, ky0, ky1;
@@ -282,8 +282,8 @@ static void weights(const mica_channels_t *ch, uint32_t o, uint32_t words, uint3
 
 #define MOST 8  // pairs of channels whose sums are kept at once
 
-// Where scratch holds no weights of four channels beside their patches: two pixels at a time, whose weights are read as they are
-// stored. stream: null where the patches stay bytes, for want of scratch.
+// Where scratch holds no weights of four channels beside their patches: two pixels at a time, whose weights are read as
+// they are stored. stream: null where the patches stay bytes, for want of scratch.
 static void thin(const source_t *s, uint32_t first, uint32_t total, uint32_t *stream) {
     const mica_window_t *w = &s->p->win;
     const mica_channels_t *ch = &s->p->ch;

@@ -1,11 +1,11 @@
-// 3x3 convolution of stride 1 on a Cortex-M with the DSP instructions by Winograd's F(2x2,3x3), in integers and exactly: 16
-// products where four outputs of a channel take 36. Y = A'[(2G g (2G)') . (B' d B)]A is four times the sum; its own sums run
-// modulo 2^32, and FAST says that a sum is below 2^29. Two more in the shift make up for the four.
+// 3x3 convolution of stride 1 on a Cortex-M with the DSP instructions by Winograd's F(2x2,3x3), in integers and
+// exactly: 16 products where four outputs of a channel take 36. Y = A'[(2G g (2G)') . (B' d B)]A is four times the sum;
+// its own sums run modulo 2^32, and FAST says that a sum is below 2^29. Two more in the shift make up for the four.
 //
 // Tiles of 2x2 outputs go in pairs. Of a pair of tiles each pair of input channels is 16 positions of two words
-// (mica_dsp_winograd_input). The weights of four channels are a stream in the order of the positions (mica_dsp_winograd): column
-// by column, in each the rows 3, 1, 2, 0, whose sums go on from one another. Bytes of scratch: 64 for each input channel and pair
-// of tiles, 144 and 600 beside them.
+// (mica_dsp_winograd_input). The weights of four channels are a stream in the order of the positions
+// (mica_dsp_winograd): column by column, in each the rows 3, 1, 2, 0, whose sums go on from one another. Bytes of
+// scratch: 64 for each input channel and pair of tiles, 144 and 600 beside them.
 #include "kernels.h"
 #if !defined(MICA_WITHOUT_CONV2D_S8) && !defined(MICA_WITHOUT_WINOGRAD)
 
@@ -62,8 +62,8 @@ static void tile(const mica_conv2d_s8_t *p, int32_t iy, int32_t ix, int8_t *to) 
     }
 }
 
-// Whether this way takes fewer instructions than conv2d.c's, as it tiles: a sum of what each of their loops takes. Both sums are
-// within a few percent of what is counted (tests/bench/test_winograd.py).
+// Whether this way takes fewer instructions than conv2d.c's, as it tiles: a sum of what each of their loops takes. Both
+// sums are within a few percent of what is counted (tests/bench/test_winograd.py).
 static bool pays(const mica_window_t *w, uint32_t rows, uint32_t pairs, uint32_t passes, size_t scratch_bytes) {
     const uint32_t in_c = w->in_c, k = 9 * in_c, fours = (w->out_c + 3u) / 4, direct_fixed = 64 + 10 * k, direct_pair = 4 * k;
     const uint32_t direct_pairs = (rows * w->out_w + 1) / 2;

@@ -322,8 +322,8 @@
 7:  STRIPS1 1
 8:  NEXT_CHANNEL mica_dsp_depthwise1
 
-// Strips of stride 2: two windows at a time, which read 5 columns. r7 = (w2, w2) of the first two columns, r8 = w2 of the third,
-// r9 = bias, r12 = y, lr = step.
+// Strips of stride 2: two windows at a time, which read 5 columns. r7 = (w2, w2) of the first two columns, r8 = w2 of
+// the third, r9 = bias, r12 = y, lr = step.
 .macro STRIPS2 fixed
 1:  ldrd r2, r3, [sp, #F_PAIRS]
     subs r3, #1

@@ -1,6 +1,6 @@
 // Depthwise convolution on a Cortex-M with DSP instructions: 3x3 taps with stride 1 or 2, four channels at a time
-// (depthwise.S); all else goes to c32. Bytes of scratch: 160, and of each band of two rows 32 for two columns of the padded image.
-// Two bands are enough; the more there are, the more strips assembly does at once.
+// (depthwise.S); all else goes to c32. Bytes of scratch: 160, and of each band of two rows 32 for two columns of the
+// padded image. Two bands are enough; the more there are, the more strips assembly does at once.
 #include "kernels.h"
 #ifndef MICA_WITHOUT_DEPTHWISE_CONV2D_S8
 

@@ -1,5 +1,5 @@
-// Matrix product with constant weights on a Cortex-M with DSP instructions: x becomes int16 pairs once, two rows of weights
-// are taken apart on the way (dense.S). Bytes of scratch: 2 for each element of a row.
+// Matrix product with constant weights on a Cortex-M with DSP instructions: x becomes int16 pairs once, two rows of
+// weights are taken apart on the way (dense.S). Bytes of scratch: 2 for each element of a row.
 #include "kernels.h"
 #ifndef MICA_WITHOUT_FULLY_CONNECTED_S8
 

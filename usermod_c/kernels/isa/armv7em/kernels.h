@@ -13,14 +13,14 @@ typedef struct {
     uint32_t step;              // from pixel to pixel
 } mica_dsp_gemm_t;
 
-// How a sum becomes an int8: (round + floor(sum * mult / 2^32)) >> shift, saturated. The claim FAST sees to it that nothing
-// overflows.
+// How a sum becomes an int8: (round + floor(sum * mult / 2^32)) >> shift, saturated. The claim FAST sees to it that
+// nothing overflows.
 typedef struct {
     int32_t mult, round, shift;
 } mica_dsp_requant_t;
 
-// Where the constants of four channels come from and go to. A sum has to be shifted by 1 at least beyond the 32 bits that SMMLA
-// drops: a channel that has less is told by its bit, and its weights and bias have to be doubled.
+// Where the constants of four channels come from and go to. A sum has to be shifted by 1 at least beyond the 32 bits
+// that SMMLA drops: a channel that has less is told by its bit, and its weights and bias have to be doubled.
 typedef struct {
     const int32_t *bias, *mult;
     const int8_t *shift;
@@ -71,8 +71,8 @@ typedef struct {
     uint32_t bands;             // that are left, 1 or more; moved
 } mica_dsp_rows_t;
 
-// The constants of a channel of a depthwise convolution; the order is that in which depthwise.S loads them. A channel whose shift
-// is MICA_DSP_SHIFT takes one instruction less for each output.
+// The constants of a channel of a depthwise convolution; the order is that in which depthwise.S loads them. A channel
+// whose shift is MICA_DSP_SHIFT takes one instruction less for each output.
 #define MICA_DSP_SHIFT 10
 typedef struct {
     uint32_t upper[3], lower[3];  // of each column (w[0], w[1]) and (w[1], w[2])
@@ -130,8 +130,8 @@ uint32_t mica_dsp_requants(const mica_dsp_requants_t *args);
 void mica_dsp_unpack(const mica_dsp_unpack_t *args);
 void mica_dsp_unpack27(const mica_dsp_unpack27_t *args);
 
-// As mica_requant_s8, of a step that claims FAST: |acc| < 2^29 and shift >= 1. SMMUL drops 32 bits of the product, so acc
-// goes in doubled.
+// As mica_requant_s8, of a step that claims FAST: |acc| < 2^29 and shift >= 1. SMMUL drops 32 bits of the product, so
+// acc goes in doubled.
 static inline int8_t mica_dsp_requantised(int32_t acc, int32_t mult, int32_t shift, int32_t zero, int32_t low, int32_t high) {
     int32_t r;
     __asm__ ("smmul %0, %1, %2" : "=r" (r) : "r" (2 * acc), "r" (mult));

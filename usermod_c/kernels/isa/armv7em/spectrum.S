@@ -187,8 +187,8 @@
     mov r0, r5
     LEAVE mica_dsp_stage4
 
-// Of each block one butterfly, and the same half a block further with a factor a quarter turn further. r2: bytes of half a block's half, r3: behind z, or with a shift of 3
-// what ROUNDED4 needs.
+// Of each block one butterfly, and the same half a block further with a factor a quarter turn further. r2: bytes of
+// half a block's half, r3: behind z, or with a shift of 3 what ROUNDED4 needs.
 .macro BLOCKS what, s
 1:  add r1, r0, r2, lsl #1
     \what \s, 0

@@ -1,5 +1,5 @@
-// Winograd's F(2x2,3x3) on a Cortex-M with the DSP instructions: transforms of int16 pairs and their products, modulo 2^32.
-// Layouts and the order of positions: conv2d_winograd.c.
+// Winograd's F(2x2,3x3) on a Cortex-M with the DSP instructions: transforms of int16 pairs and their products, modulo
+// 2^32. Layouts and the order of positions: conv2d_winograd.c.
     .syntax unified
     .thumb
 #include "../thumb.inc"
@@ -161,8 +161,8 @@
     .size mica_dsp_winograd_weights, . - mica_dsp_winograd_weights
 
 // void mica_dsp_winograd(const uint32_t *x, const uint32_t *w, mica_dsp_winograd_t *args)
-// Two tiles and four channels. w begins with a position's first piece of code; each stretch of up to STEPS pairs of channels
-// ends with the address of what follows it.
+// Two tiles and four channels. w begins with a position's first piece of code; each stretch of up to STEPS pairs of
+// channels ends with the address of what follows it.
     .equ STEPS, 8
     .equ STEP_CODE, 44
 

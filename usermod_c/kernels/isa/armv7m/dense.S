@@ -1,14 +1,14 @@
-// Two rows of weights against x on a Cortex-M3, two multiply-accumulates a multiplication. Of each word of four weights those
-// two that are 16 bits apart make one operand, w0 + w2 * 2^16; the pair of x crossed, x2 + x0 * 2^16, makes the other. Their
-// product is (x0 * w0 + x2 * w2) * 2^16 + x2 * w0: with weights of at least -127 the upper half is below 2^15, and the stray
-// product below it is removed by rounding. MLA rounds, and ADD shifts, at no cost.
+// Two rows of weights against x on a Cortex-M3, two multiply-accumulates a multiplication. Of each word of four weights
+// those two that are 16 bits apart make one operand, w0 + w2 * 2^16; the pair of x crossed, x2 + x0 * 2^16, makes the
+// other. Their product is (x0 * w0 + x2 * w2) * 2^16 + x2 * w0: with weights of at least -127 the upper half is below
+// 2^15, and the stray product below it is removed by rounding. MLA rounds, and ADD shifts, at no cost.
     .syntax unified
     .thumb
 #include "../thumb.inc"
     .section .text.mica_armv7m_dense, "ax", %progbits
 
-// One word of weights at [\w], both of its products added to \acc. Stored weights are 128 too large: r8 and r9 take what that
-// makes of the products off again.
+// One word of weights at [\w], both of its products added to \acc. Stored weights are 128 too large: r8 and r9 take
+// what that makes of the products off again.
 //   r6, r7 = crossed pairs of x, r10 = 0x00ff00ff
 .macro ROW w, acc
     ldr r5, [\w], #4

@@ -1,6 +1,6 @@
-// Matrix product with constant weights on a Cortex-M3: x becomes crossed pairs once, two rows of weights are taken apart on the
-// way (dense.S). What does not claim FAST goes to c32. Bytes of scratch: 2 for each element of a row; with less, x is
-// prepared in parts, again for every few rows of weights.
+// Matrix product with constant weights on a Cortex-M3: x becomes crossed pairs once, two rows of weights are taken
+// apart on the way (dense.S). What does not claim FAST goes to c32. Bytes of scratch: 2 for each element of a row; with
+// less, x is prepared in parts, again for every few rows of weights.
 #include "kernels.h"
 #ifndef MICA_WITHOUT_FULLY_CONNECTED_S8
 
@@ -24,8 +24,8 @@ static void pairs(uint32_t *to, const int8_t *x, uint32_t n, uint32_t words) {
     }
 }
 
-// n outputs from o on, as mica_requant_s8 with |acc| < 2^29 and shift >= 1: the upper word of the product of 2 * acc is what is
-// left of it after a shift by 31.
+// n outputs from o on, as mica_requant_s8 with |acc| < 2^29 and shift >= 1: the upper word of the product of 2 * acc is
+// what is left of it after a shift by 31.
 static void finish(const mica_channels_t *ch, uint32_t o, const int32_t *sums, uint32_t n, int8_t *y) {
     const int32_t *mult = ch->mult + o;
     const int8_t *shift = ch->shift + o;

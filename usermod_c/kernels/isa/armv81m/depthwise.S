@@ -1,5 +1,5 @@
-// Depthwise convolution of 3x3 taps with MVE. A word has four rows of one column of a channel; three words side by side, gathered, are
-// the taps of one output, or of two below each other, with the weights moved by a byte.
+// Depthwise convolution of 3x3 taps with MVE. A word has four rows of one column of a channel; three words side by
+// side, gathered, are the taps of one output, or of two below each other, with the weights moved by a byte.
 #ifndef MICA_WITHOUT_DEPTHWISE_CONV2D_S8
     .syntax unified
     .thumb

@@ -1,5 +1,5 @@
-// Matrix product with constant weights and MVE, four outputs at a time (dense.S), fewer one by one; without scratch. Claims without FAST
-// go to armv7em.
+// Matrix product with constant weights and MVE, four outputs at a time (dense.S), fewer one by one; without scratch.
+// Claims without FAST go to armv7em.
 #include "kernels.h"
 #ifndef MICA_WITHOUT_FULLY_CONNECTED_S8
 

@@ -7,8 +7,8 @@
 
 #include "../armv7em/kernels.h"
 
-// Four channels over a stream of pairs of pixels: of each pair sixteen elements of the first, sixteen of the second, and so on.
-// Offsets stand in gemm.S.
+// Four channels over a stream of pairs of pixels: of each pair sixteen elements of the first, sixteen of the second,
+// and so on. Offsets stand in gemm.S.
 typedef struct {
     const int8_t *w[4];         // rows of weights
     uint32_t blocks;            // whole ones of sixteen elements

@@ -1,5 +1,5 @@
-// Sound and motion to features with MVE, two complex numbers or four real ones at a time. Twiddles have to be those of a circle; with others
-// the reference computes.
+// Sound and motion to features with MVE, two complex numbers or four real ones at a time. Twiddles have to be those of
+// a circle; with others the reference computes.
 #include "../c32/sound.h"
 #include "kernels.h"
 #if !defined(MICA_WITHOUT_LOG_MEL_S8) || !defined(MICA_WITHOUT_PCEN_S8) || !defined(MICA_WITHOUT_AXES_S8)
@@ -117,8 +117,8 @@ static uint32_t first(int32_t *z, uint32_t half, int32_t s) {
     return bits_seen(most, z, 2 * half);
 }
 
-// n times two butterflies, of p and q: 8 * (c - i w) of 2^-17 gives t with its rounding, as VQRDML.. has 2 * product / 2^32. `load` brings
-// the factors into q4; p and q then move by `step` bytes.
+// n times two butterflies, of p and q: 8 * (c - i w) of 2^-17 gives t with its rounding, as VQRDML.. has 2 * product /
+// 2^32. `load` brings the factors into q4; p and q then move by `step` bytes.
 #define BUTTERFLIES(load, step) \
     __asm__ volatile ( \
         "dls lr, %[n]\n1:\t" load "vldrw.32 q1, [%[q]]\n\tvldrw.32 q0, [%[p]]\n\tvrshl.s32 q1, %[s]\n\tvrshl.s32 q0, %[s]\n\t" \

@@ -1,5 +1,5 @@
-// Sum or difference of two tensors: zero and the lower end of the range are folded into the offset, so that one comparison finds
-// what is out of range at either end.
+// Sum or difference of two tensors: zero and the lower end of the range are folded into the offset, so that one
+// comparison finds what is out of range at either end.
 #include "kernels.h"
 #ifndef MICA_WITHOUT_ADD_S8
 

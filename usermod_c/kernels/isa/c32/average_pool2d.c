@@ -1,5 +1,5 @@
-// Mean of each window, four channels at a time where they lie on words: with the sign bit turned a byte is x + 128, and a word of
-// four is two sums of 16 bits after two masks. 257 of them fit before the sums are taken over.
+// Mean of each window, four channels at a time where they lie on words: with the sign bit turned a byte is x + 128, and
+// a word of four is two sums of 16 bits after two masks. 257 of them fit before the sums are taken over.
 #include "kernels.h"
 #ifndef MICA_WITHOUT_AVERAGE_POOL2D_S8
 

@@ -1,6 +1,6 @@
 // 2-D convolution: patches as rows of bytes, then two pixels by two channels at a time, so that a loaded byte is used
-// twice. A 1x1 kernel with stride 1 reads its patches where they are. Bytes of scratch elsewhere: two patches or more. Weights
-// in CODES4 become bytes, two rows once for a tile: two rows of scratch more.
+// twice. A 1x1 kernel with stride 1 reads its patches where they are. Bytes of scratch elsewhere: two patches or more.
+// Weights in CODES4 become bytes, two rows once for a tile: two rows of scratch more.
 #include "kernels.h"
 #ifndef MICA_WITHOUT_CONV2D_S8
 
@@ -33,8 +33,8 @@ static void patch(const mica_conv2d_s8_t *p, int32_t oy, int32_t ox, int8_t *to)
     }
 }
 
-// acc[0], [1]: x with w and the row behind it, [2], [3]: the patch `next` bytes behind x with both. By itself, so that all of it
-// has registers; two pointers that move and two distances, because that is what cores have addressing for.
+// acc[0], [1]: x with w and the row behind it, [2], [3]: the patch `next` bytes behind x with both. By itself, so that
+// all of it has registers; two pointers that move and two distances, because that is what cores have addressing for.
 static __attribute__((noinline)) void dots(int32_t *acc, const int8_t *x, uint32_t next, const int8_t *w, uint32_t row, uint32_t k) {
     int32_t a = acc[0], b = acc[1], c = acc[2], d = acc[3];
     const int8_t *end = x + (k & ~3u);

@@ -1,7 +1,7 @@
-// Depthwise convolution, four channels at a time: they share pointers and counters. Windows inside the image are read where they
-// are, those at its edge from a copy with what lies outside filled in: bytes of scratch for it, one for each tap and channel.
-// One channel at a time goes what has less, channels beyond a multiple of four, and more than one channel of y for each of x.
-// What does not claim FAST goes to the reference.
+// Depthwise convolution, four channels at a time: they share pointers and counters. Windows inside the image are read
+// where they are, those at its edge from a copy with what lies outside filled in: bytes of scratch for it, one for each
+// tap and channel. One channel at a time goes what has less, channels beyond a multiple of four, and more than one
+// channel of y for each of x. What does not claim FAST goes to the reference.
 #include "kernels.h"
 #ifndef MICA_WITHOUT_DEPTHWISE_CONV2D_S8
 
@@ -67,8 +67,8 @@ static void whole_pixel(const taps_t *t, const mica_channels_t *ch, uint32_t cha
     }
 }
 
-// Channels [begin, end) of x of one pixel, `each` of y for one of x. Every tap is first taken to read x_zero, which those inside
-// the image take back.
+// Channels [begin, end) of x of one pixel, `each` of y for one of x. Every tap is first taken to read x_zero, which
+// those inside the image take back.
 static void single_channels(const taps_t *t, const mica_channels_t *ch, uint32_t begin, uint32_t end, uint32_t each, int8_t *y) {
     for (uint32_t o = begin * each; begin != end; ++begin) {
         for (uint32_t left = each; left; --left, ++o) {

@@ -1,5 +1,5 @@
-// Product of two tensors. It is below 2^16, so that its requantisation needs no more than the upper word of a product, and
-// where there is no such instruction three products of 32 bits.
+// Product of two tensors. It is below 2^16, so that its requantisation needs no more than the upper word of a product,
+// and where there is no such instruction three products of 32 bits.
 #include "kernels.h"
 #ifndef MICA_WITHOUT_MUL_S8
 

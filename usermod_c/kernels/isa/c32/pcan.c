@@ -11,8 +11,8 @@
 #define HALF 16383  // next to 1/2 and 1/4, in units of 2^-15
 #define QUARTER 8191
 
-// The place of the next four pairs before the transform of n: the digits of base 4 behind the first, of which `digit` is the highest, count the other way round;
-// the last of base 2 where n is no power of four.
+// The place of the next four pairs before the transform of n: the digits of base 4 behind the first, of which `digit`
+// is the highest, count the other way round; the last of base 2 where n is no power of four.
 static ALWAYS_INLINE uint32_t next_place(uint32_t place, uint32_t digit) {
     for (; digit && (place & 3 * digit) == 3 * digit; digit >>= 2) {
         place -= 3 * digit;

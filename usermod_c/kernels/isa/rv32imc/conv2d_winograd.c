@@ -1,6 +1,6 @@
-// 3x3 convolution of stride 1 on RV32IM by Winograd's F(2x2,3x3), in integers and exactly: 16 products where four outputs of a
-// channel take 36. Y = A'[(2G g (2G)') . (B' d B)]A is four times the sum; its own sums run modulo 2^32, and FAST says that a sum
-// is below 2^29. Two more in the shift make up for the four.
+// 3x3 convolution of stride 1 on RV32IM by Winograd's F(2x2,3x3), in integers and exactly: 16 products where four
+// outputs of a channel take 36. Y = A'[(2G g (2G)') . (B' d B)]A is four times the sum; its own sums run modulo 2^32,
+// and FAST says that a sum is below 2^29. Two more in the shift make up for the four.
 //
 // Tiles of 2x2 outputs go in groups of four, output channels as well; of both each input channel is 16 positions of four int16.
 // Positions are in the order in which their sums go on from one another: column by column, in each the rows 3, 1, 2, 0, the
@@ -80,8 +80,8 @@ static bool takes(const mica_channels_t *ch, uint32_t n) {
     return ch->fast;
 }
 
-// Whether this way takes fewer instructions than conv2d.c's, as it tiles: a sum of what each of their loops takes. Both sums are
-// within a few percent of what is counted (tests/bench/test_winograd.py).
+// Whether this way takes fewer instructions than conv2d.c's, as it tiles: a sum of what each of their loops takes. Both
+// sums are within a few percent of what is counted (tests/bench/test_winograd.py).
 static bool pays(const mica_window_t *w, uint32_t rows, uint32_t groups, uint32_t passes, size_t scratch_bytes) {
     const uint32_t in_c = w->in_c, fours = (w->out_c + 3u) / 4, direct_fixed = 64 + 72 * in_c, direct_group = 36 * in_c;
     const uint32_t direct_groups = (rows * w->out_w + 3) / 4;

@@ -43,8 +43,8 @@
     addi t6, t6, \n
 .endm
 
-// Requantises \acc, for channel \i, and stores it: rounding once, as kernels/requant.h says. a1 = mult, a2 = shift, a3 = y,
-// a4 = y_zero - act_min, a5 = act_max - act_min, a6 = act_min
+// Requantises \acc, for channel \i, and stores it: rounding once, as kernels/requant.h says. a1 = mult, a2 = shift, a3
+// = y, a4 = y_zero - act_min, a5 = act_max - act_min, a6 = act_min
 .macro STORE acc, i
     lw t0, 4*\i(a1)
     lb t1, \i(a2)

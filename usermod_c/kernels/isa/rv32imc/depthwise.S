@@ -1,5 +1,5 @@
-// Depthwise 3x3 convolution of one channel on RV32IM, over rows of a padded plane of bytes. The nine weights and three sums
-// are in registers: each column of the image is loaded once and adds to the outputs whose windows it lies in.
+// Depthwise 3x3 convolution of one channel on RV32IM, over rows of a padded plane of bytes. The nine weights and three
+// sums are in registers: each column of the image is loaded once and adds to the outputs whose windows it lies in.
     .option norelax
 #include "registers.inc"
     .section .text.mica_rv32_depthwise, "ax", @progbits

@@ -1,6 +1,6 @@
-// Depthwise convolution on RV32IM: 3x3 taps with stride 1 or 2. Of one channel at a time the rows that a strip of the output
-// reads are gathered into a padded plane of bytes, over which depthwise.S runs. All else goes to c32. Bytes of scratch: one
-// for each column of the padded image and row of the strip; three rows or more.
+// Depthwise convolution on RV32IM: 3x3 taps with stride 1 or 2. Of one channel at a time the rows that a strip of the
+// output reads are gathered into a padded plane of bytes, over which depthwise.S runs. All else goes to c32. Bytes of
+// scratch: one for each column of the padded image and row of the strip; three rows or more.
 #include "kernels.h"
 #ifndef MICA_WITHOUT_DEPTHWISE_CONV2D_S8
 

@@ -1,5 +1,5 @@
-// Winograd's F(2x2,3x3) on RV32IM: the products of sixteen positions, four tiles against four channels, and what becomes of their
-// sums. Layouts and the order of positions: conv2d_winograd.c.
+// Winograd's F(2x2,3x3) on RV32IM: the products of sixteen positions, four tiles against four channels, and what
+// becomes of their sums. Layouts and the order of positions: conv2d_winograd.c.
     .option norelax
 #include "registers.inc"
     .section .text.mica_rv32_winograd, "ax", @progbits

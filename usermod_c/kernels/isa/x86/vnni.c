@@ -1,5 +1,5 @@
-// The inner loops with AVX-512 VNNI: four products of 8 bits at a time. One factor has no sign: it has 128 more, which the sums of the
-// other take off again, modulo 2^32.
+// The inner loops with AVX-512 VNNI: four products of 8 bits at a time. One factor has no sign: it has 128 more, which
+// the sums of the other take off again, modulo 2^32.
 #include "x86.h"
 #ifdef MICA_X86
 

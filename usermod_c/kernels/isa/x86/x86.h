@@ -1,5 +1,5 @@
-// mica: kernels with AVX2 or AVX-512 VNNI, where the processor has them. Each function names the processor it is compiled for, so the
-// files need no flags, and one build runs on every x86-64.
+// mica: kernels with AVX2 or AVX-512 VNNI, where the processor has them. Each function names the processor it is
+// compiled for, so the files need no flags, and one build runs on every x86-64.
 #ifndef MICA_X86_KERNELS_H
 #define MICA_X86_KERNELS_H
 
