@@ -112,7 +112,7 @@ NAMED = (
     Named("life-of-a-board", "tests/fleet/fleet_sim.py", "        b.boot += 1\n", "        pass\n", "fleet host"),
     Named("given-up", "host_tools/mica_fleet/dispatch.py", "if w.outputs is None and not w.given_up)", "if w.outputs is None)", "fleet host"),
     Named("number-of-a-part", "host_tools/mica_fleet/timing.py", "part=stage + 1", "part=stage - 1", "fleet host"),
-    Named("unit-of-sound", "host_tools/mica/sound/front_ends.py", '"unit": 1 / 32768', '"unit": 1 / 32769', "pack"),
+    Named("unit-of-sound", "host_tools/mica/sound/front_ends.py", '"unit": size(1 / 32768)', '"unit": size(1 / 32769)', "pack"),
     Named("rows-alike", "host_tools/mica/quantise/stream.py", "rows:\n            return self._each if node.op in _EACH and", "rows:\n            return self._each if node.op in _EACH or", "pack"),
     Named("error-of-outputs", "host_tools/mica/quantise/lowbits.py", "self.covariance) * b) - 2 *", "self.covariance) * b) + 2 *", "pack"),
     Named("damped-weight", "host_tools/mica/quantise/lowbits.py", "axis2=2) + damping *", "axis2=2) - damping *", "pack"),
