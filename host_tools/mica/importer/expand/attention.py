@@ -12,7 +12,7 @@ import numpy as np
 import onnx
 from onnx import helper
 
-from mica.importer.expand.operators import Writer
+from mica.importer.expand.writer import Writer
 from mica.importer.state import ImportState
 
 _DEFAULTS: dict[str, Any] = {"is_causal": 0, "softcap": 0.0, "left_window_size": -1, "right_window_size": -1}

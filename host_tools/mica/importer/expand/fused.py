@@ -5,15 +5,12 @@ y = FusedGemm(a, b, c) {activation}       =>   y = activation(Gemm(a, b, c))
 y, h, c = DynamicQuantizeLSTM(x, w, r)    =>   y, h, c = LSTM(x, w in real numbers, r likewise)
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-if TYPE_CHECKING:
-    from mica.importer.expand.operators import Writer
+from mica.importer.expand.writer import Writer
 
 # Activations with the attributes that their parameters are, in this order.
 _ACTIVATIONS = {

@@ -20,20 +20,16 @@ y = Imputer(x)                            =>   y = Imputer(x), which a pass puts
 A LabelEncoder of other numbers stays, for a pass that puts it into trees.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from mica.importer import trees
+from mica.importer.expand.writer import Writer
 from mica.ir.vectors import machine, unary
 from mica.kernels.vectors import PRODUCTS, SQUARES
 from mica.passes.leaf_values import given_scaled
-
-if TYPE_CHECKING:
-    from mica.importer.expand.operators import Writer
 
 DOMAIN = "ai.onnx.ml"
 Form = Callable[[Any], None]

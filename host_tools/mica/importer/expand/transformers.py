@@ -11,18 +11,14 @@ What they mean is what ONNX Runtime documents (docs/ContribOperators.md there). 
 over caches of a fixed length that it writes in place, as ONNX Runtime does where past and present share their buffer.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 import numpy as np
 import onnx
 
-if TYPE_CHECKING:
-    from mica.importer.expand.operators import Writer
+from mica.importer.expand.writer import Writer
 
 DOMAIN = "com.microsoft"
 _SIMPLE_NORM = "SimplifiedLayerNormalization"
