@@ -7,31 +7,10 @@
 #include "requant.h"
 #include "shape.h"
 
-// The patch of one pixel, k bytes; what lies outside the image is x_zero.
-static void patch(const mica_conv2d_s8_t *p, int32_t oy, int32_t ox, int8_t *to) {
-    const mica_window_t *w = &p->win;
-    int32_t iy = oy * w->stride_h - w->pad_top, ix = ox * w->stride_w - w->pad_left, in_c = w->in_c;
-    int32_t kx0, kx1;
-    mica_taps(ix, w->in_w, w->kernel_w, w->dilation_w, &kx0, &kx1);
-    uint32_t before = (uint32_t)(kx0 * in_c), inside = (uint32_t)((kx1 - kx0) * in_c);
-    uint32_t row = (uint32_t)w->kernel_w * w->in_c;
-    for (int32_t ky = 0; ky < w->kernel_h; ++ky, iy += w->dilation_h, to += row) {
-        if (iy < 0 || iy >= w->in_h || inside == 0) {
-            mica_fill(to, p->x_zero, row);
-            continue;
-        }
-        mica_fill(to, p->x_zero, before);
-        const int8_t *x = p->x + (iy * w->in_w + ix + kx0 * w->dilation_w) * in_c;
-        if (w->dilation_w == 1) {
-            mica_copy(to + before, x, inside);
-        } else {
-            for (int32_t kx = kx0; kx < kx1; ++kx, x += w->dilation_w * in_c) {
-                mica_copy(to + kx * in_c, x, (uint32_t)in_c);
-            }
-        }
-        mica_fill(to + before + inside, p->x_zero, row - before - inside);
-    }
-}
+typedef int8_t element_t;
+#define copy mica_copy
+#define fill mica_fill
+#include "patch.inc"
 
 // acc[0], [1]: x with w and the row behind it, [2], [3]: the patch `next` bytes behind x with both. By itself, so that
 // all of it has registers; two pointers that move and two distances, because that is what cores have addressing for.

@@ -18,31 +18,9 @@ static void fill(int16_t *to, int16_t value, uint32_t n) {
     }
 }
 
-// The patch of one pixel, k values; what lies outside the image is x_zero.
-static void patch(const mica_conv2d_s8_t *p, int32_t oy, int32_t ox, int16_t *to) {
-    const mica_window_t *w = &p->win;
-    int32_t iy = oy * w->stride_h - w->pad_top, ix = ox * w->stride_w - w->pad_left, in_c = w->in_c;
-    int32_t kx0, kx1;
-    mica_taps(ix, w->in_w, w->kernel_w, w->dilation_w, &kx0, &kx1);
-    uint32_t before = (uint32_t)(kx0 * in_c), inside = (uint32_t)((kx1 - kx0) * in_c);
-    uint32_t row = (uint32_t)w->kernel_w * w->in_c;
-    for (int32_t ky = 0; ky < w->kernel_h; ++ky, iy += w->dilation_h, to += row) {
-        if (iy < 0 || iy >= w->in_h || inside == 0) {
-            fill(to, (int16_t)p->x_zero, row);
-            continue;
-        }
-        fill(to, (int16_t)p->x_zero, before);
-        const int8_t *x = p->x + (iy * w->in_w + ix + kx0 * w->dilation_w) * in_c;
-        if (w->dilation_w == 1) {
-            widen(to + before, x, inside);
-        } else {
-            for (int32_t kx = kx0; kx < kx1; ++kx, x += w->dilation_w * in_c) {
-                widen(to + kx * in_c, x, (uint32_t)in_c);
-            }
-        }
-        fill(to + before + inside, (int16_t)p->x_zero, row - before - inside);
-    }
-}
+typedef int16_t element_t;
+#define copy widen
+#include "../c32/patch.inc"
 
 // acc[0], [1]: patch x with the rows w and t, [2], [3]: patch v with both.
 static void dots(int32_t *acc, const int16_t *x, const int16_t *v, const int16_t *w, const int16_t *t, uint32_t k) {
@@ -60,6 +38,7 @@ static void dots(int32_t *acc, const int16_t *x, const int16_t *v, const int16_t
 }
 
 // All channels for `pixels` patches of k values each, one behind the other. rows: room for two rows of weights.
+// c32 has the same loop, but its weights may be codes, and stay bytes: one text for both would say less of each.
 static void gemm(const mica_channels_t *ch, uint32_t out_c, const int16_t *x, uint32_t k, uint32_t pixels, int8_t *y, int16_t *rows) {
     int32_t zero = ch->y_zero, low = ch->act_min, high = ch->act_max;
     const uint32_t stored = mica_row_bytes(ch->layout, k);
