@@ -1,4 +1,5 @@
-// Mean of each window with MVE, eight channels at a time, in sums of 16 bits, of which 255 taps fit.
+// Mean of each window with MVE, eight channels at a time, in sums of 16 bits, of which 255 taps fit. The walk over
+// windows is written as in armv7em: what is done in each differs in every line.
 #include "kernels.h"
 #ifndef MICA_WITHOUT_AVERAGE_POOL2D_S8
 

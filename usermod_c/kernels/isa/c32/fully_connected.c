@@ -6,7 +6,7 @@
 #include "shape.h"
 
 // Sums of x[i] * w[i] for four rows of weights, as they are stored: 128 too large. At most 65535 * 128 * 255, which
-// fits. By itself, so that all of it has registers.
+// fits. By itself, so that all of it has registers; conv2d.c has the same loop over what it loads, which differs.
 static __attribute__((noinline)) void dots(int32_t *acc, const int8_t *x, const uint8_t *w, uint32_t row, uint32_t k) {
     int32_t a = 0, b = 0, c = 0, d = 0;
     uint32_t row2 = 2 * row, row3 = 3 * row;
