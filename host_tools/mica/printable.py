@@ -1,7 +1,7 @@
 """Texts and numbers for people: text of somebody else's made fit for a terminal, figures without more digits than are known."""
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 
@@ -17,8 +17,12 @@ def printable_lines(text: str) -> str:
 
 def some(names: Iterable[str]) -> str:
     """Names of somebody else's with commas between, of many and long ones the beginning."""
-    first, *more = [f"{name[:64]}..." if len(name) > 64 else name for name in names] or [""]
-    return ", ".join([first, *more[:11]]) + (f" and {len(more) - 11:,} more" if len(more) > 11 else "")
+    return shown([f"{name[:64]}..." if len(name) > 64 else name for name in names], 12)
+
+
+def shown(names: Sequence[str], most: int) -> str:
+    """So many names with commas between, and how many more there are."""
+    return ", ".join(names[:most]) + (f" and {len(names) - most:,} more" if len(names) > most else "")
 
 
 def three_digits(x: float) -> str:

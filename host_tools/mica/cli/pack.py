@@ -15,7 +15,7 @@ from mica.errors import MicaError
 from mica.file.codec import ModelFile
 from mica.format.names import clean, file_fault
 from mica.format.weights import CODE_BITS, LAYOUT_BY_CODE
-from mica.printable import attributes
+from mica.printable import attributes, shown
 from mica.report.arena_chart import peak_row
 
 if TYPE_CHECKING:
@@ -205,10 +205,10 @@ def report(r: dict[str, Any]) -> str:
         each = ", ".join(f"{n} layers from '{r['layers'][first]['name']}' on" for first, n, _ in r["strips"])
         calls = sum(n for _, _, n in r["strips"])
         lines.append(f"strips      {len(r['strips'])}, of {text.count(calls)} calls: {each}")
-    few = [layer for layer in r["layers"] if layer["weight_bits"] == CODE_BITS]
+    few = [layer["name"] for layer in r["layers"] if layer["weight_bits"] == CODE_BITS]
     if few:
         of = sum(layer["weight_bits"] is not None for layer in r["layers"])
-        lines.append(f"weights     four bits in {len(few)} of {of} layers that have some: {_names(few)}")
+        lines.append(f"weights     four bits in {len(few)} of {of} layers that have some: {shown(few, 5)}")
     if r["fed"] is not None:
         lines.append(f"fed         '{r['fed']}': its rows come from the caller while the model runs")
     if r["recipe"]["tried"]:
@@ -221,10 +221,6 @@ def report(r: dict[str, Any]) -> str:
         lines.append(f"accuracy    float {real}, int8 {whole} ({a['metric']}, {a['samples']} samples)")
     lines += [f"warning     {w}" for w in (r["quality"] or {}).get("warnings", ())]  # again, where it is not missed
     return "\n".join(lines)
-
-
-def _names(rows: list[dict[str, Any]]) -> str:
-    return ", ".join(row["name"] for row in rows[:5]) + (f" and {len(rows) - 5} more" if len(rows) > 5 else "")
 
 
 def error_table(r: dict[str, Any]) -> str:

@@ -13,6 +13,7 @@ from mica.errors import MicaError
 from mica.ir.front_end import IN_GRAPH, FrontEnd
 from mica.packing import state
 from mica.passes import streaming
+from mica.printable import shown
 from mica.sound import front_ends, recognise
 
 
@@ -43,8 +44,8 @@ def find_states(s: State) -> State:
         return s
     s.pairs = pairs = state.find(s.graph, s.graph.states, lambda name: _fed(s.job.samples, name))
     if pairs:
-        shown = ", ".join(f"{a}={b}" for a, b in pairs[:3]) + (f" and {len(pairs) - 3} more" if len(pairs) > 3 else "")
-        s.watch.note(f"states found by their names: {shown}; --state none takes none")
+        names = shown([f"{a}={b}" for a, b in pairs], 3)
+        s.watch.note(f"states found by their names: {names}; --state none takes none")
     return s
 
 

@@ -14,6 +14,7 @@ from mica.packing.state import hold, with_state
 from mica.packing.tokens import with_tokens
 from mica.passes import carried, pipeline, streaming
 from mica.plan.plan import apart
+from mica.printable import shown
 from mica.quantise import fine, layer_parts
 from mica.quantise import quantise as integers
 from mica.quantise.choose_bits import apply as with_bits
@@ -34,7 +35,8 @@ def lower(s: State) -> State:
     for warning in s.graph.warnings[told:]:
         s.warn(warning)
     if s.graph.coarser:
-        s.warn(_coarser(s.graph.coarser))
+        names = shown([f"'{n}'" for n in s.graph.coarser], 3)
+        s.warn(f"int16 tensors become int8, the same range in steps 256 times larger: {names}; see the quality line")
     if s.sound is not None and not s.in_graph:
         s.graph = front_end.put(s.graph, s.sound.front, s.sound.name)
     s.unknown = undetermined(s.graph)  # none in a model that is quantised already
@@ -160,18 +162,11 @@ def _share_scales(tuned: Tuned, pairs: Sequence[StatePair]) -> None:
             tuned.graph.value(source).quant = quants[result]
 
 
-def _coarser(names: Sequence[str]) -> str:
-    """The warning that what came as int16 becomes int8."""
-    shown = ", ".join(f"'{n}'" for n in names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
-    return f"int16 tensors become int8, the same range in steps 256 times larger: {shown}; see the quality line"
-
-
 def _made_up(core: Graph, unknown: Sequence[str]) -> str:
     """The warning that ranges come from made-up inputs; of a partly quantised model, where."""
     text = "no --calib: ranges come from made-up inputs; give real samples for real accuracy"
     makers = {o: node.name for node in core.nodes for o in node.outputs}
     names = list(dict.fromkeys(makers.get(name, name) for name in unknown))
     if any(v.quant is not None for v in core.values.values()):
-        shown = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
-        text += f". The model leaves open the ranges of: {shown}"
+        text += f". The model leaves open the ranges of: {shown(names, 5)}"
     return text

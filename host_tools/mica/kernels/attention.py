@@ -8,7 +8,7 @@ import numpy as np
 from mica.kernels.base import ACT, Cost, Dims, Kernel, Shapes, Step, Tensor, Tensors
 from mica.kernels.counts import copies, elements
 from mica.kernels.integers import Array, Blobs, Output, Params, clamp, int32, requantise
-from mica.kernels.rules import INT32_LIMIT, act, require
+from mica.kernels.rules import INT32_LIMIT, act, require, within
 
 MOST_WIDTH = 32768  # of a query: 255 * 128 * this and as much again stay below 2**31
 TABLE = 257  # ends of 256 intervals
@@ -38,9 +38,9 @@ def _attend_rules(x: Tensors, y: Tensor, p: Params) -> Shapes:
         "k_zero or v_zero is not its tensor's zero point",
     )
     require(math.prod(x[3].dims) == 1, f"a length of {math.prod(x[3].dims)} numbers")
-    require(p["more"] in (0, 1), f"more is {p['more']}; expected 0 or 1")
+    within(p, more=(0, 1))
     require(1 <= p["limit"] < INT32_LIMIT and 0 <= p["fall"] < INT32_LIMIT, "limit or fall is out of its range")
-    require(0 <= p["fall_shift"] <= 31, f"fall_shift is {p['fall_shift']}; expected 0 to 31")
+    within(p, fall_shift=(0, 31))
     most = p["limit"] * p["fall"]
     require(most < 2**32 and most >> p["fall_shift"] <= FALL, "the largest difference leaves the table")
     require(0 <= p["mult"] < INT32_LIMIT and -6 <= p["shift"] <= 8, "mult or shift is out of its range")
@@ -130,7 +130,7 @@ def _rotate_rules(x: Tensors, y: Tensor, p: Params) -> Shapes:
         p["c_zero"] == x[1].zero_point and p["s_zero"] == x[2].zero_point,
         "c_zero or s_zero is not its tensor's zero point",
     )
-    require(1 <= p["shift"] <= 30, f"shift is {p['shift']}; expected 1 to 30")
+    within(p, shift=(1, 30))
     most = LARGEST * (p["mult_c"] + p["mult_s"]) + (1 << (p["shift"] - 1))
     require(p["mult_c"] >= 0 and p["mult_s"] >= 0 and most < INT32_LIMIT, "mult_c or mult_s is negative or too large")
     return {}

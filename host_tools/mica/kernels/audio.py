@@ -11,7 +11,7 @@ from mica.kernels import speech
 from mica.kernels.base import ACT, Cost, Kernel, Shapes, Step, Tensor, Tensors
 from mica.kernels.counts import elements
 from mica.kernels.integers import Array, Blobs, Output, Params, clamp, int32, log2, requantise
-from mica.kernels.rules import act, requant, require
+from mica.kernels.rules import act, requant, require, within
 
 POWER, PEAK, LIMIT, DCT, BEFORE, PAD, MIRROR = 1, 2, 4, 8, 16, 32, 64  # bits of `flags`
 LEAST_POINTS, MOST_POINTS = speech.LEAST_POINTS, speech.MOST_POINTS
@@ -38,7 +38,7 @@ def _log_mel_rules(x: Tensors, y: Tensor, p: Params) -> Shapes:
     fft, frame, hop, bands = p["fft"], p["frame"], p["hop"], p["bands"]
     dims, rows = x[0].dims, y.dims
     flags = p["flags"]
-    require(0 <= flags < 2 * MIRROR, f"flags is {flags}; expected 0 to {2 * MIRROR - 1}")
+    within(p, flags=(0, 2 * MIRROR - 1))
     samples, pad = dims[-1] - bool(flags & BEFORE), p["pad"]
     if flags & PAD:
         plain = not flags & BEFORE and p["preemphasis"] == 0
@@ -48,17 +48,11 @@ def _log_mel_rules(x: Tensors, y: Tensor, p: Params) -> Shapes:
         require(pad == 0 and not flags & MIRROR, f"pad is {pad} and flags {flags}, without the flag pad")
         fits = samples >= frame and rows[-2] == frames_of(samples, frame, hop)
     require(fits, f"{rows[-2]} frames of {frame} every {hop} are not those of {samples} samples")
-    require(1 <= bands <= MAX_DIM, f"bands is {bands}; expected 1 to {MAX_DIM}")
+    within(p, bands=(1, MAX_DIM))
     columns = flags & DCT or bands == rows[-1]
     require(bool(columns), f"{bands} bands and {rows[-1]} columns, without a DCT")
     require(bands * rows[-1] <= MAX_BYTES // 2, f"{bands} bands times {rows[-1]} columns are too many")
-    for name, low, high in (
-        ("gains", 0, MAX_BYTES // 2),
-        ("preemphasis", 0, 1 << 15),
-        ("floor", 0, 2**31 - 1),
-        ("floor_exponent", -64, 63),
-    ):
-        require(low <= p[name] <= high, f"{name} is {p[name]}; expected {low} to {high}")
+    within(p, gains=(0, MAX_BYTES // 2), preemphasis=(0, 1 << 15), floor=(0, 2**31 - 1), floor_exponent=(-64, 63))
     return {
         "window": (frame,),
         "twiddles": (fft // 2 + 1, 2),

@@ -10,7 +10,7 @@ from mica.kernels import audio
 from mica.kernels.audio import LEAST_POINTS, MOST_POINTS
 from mica.kernels.base import ACT, REQUANT, Cost, Kernel, Shapes, Step, Tensor, Tensors
 from mica.kernels.integers import Array, Blobs, Output, Params, clamp, int32, requantise
-from mica.kernels.rules import act, per_channel, require
+from mica.kernels.rules import act, per_channel, require, within
 
 STATS = ("mean", "std", "rms", "min", "max", "ptp", "cross", "zeros")  # by their number in `stats`
 ENERGIES = ("power", "rms", "log")  # by the number `energy`
@@ -29,8 +29,7 @@ PLACES = (-96, 96)
 def _rules(x: Tensors, y: Tensor, p: Params) -> Shapes:
     act(p)
     rows, axes, bands, fft = p["rows"], p["axes"], p["bands"], p["fft"]
-    require(2 <= rows <= MOST_ROWS, f"rows is {rows}; expected 2 to {MOST_ROWS}")
-    require(1 <= axes <= MAX_DIM, f"axes is {axes}; expected 1 to {MAX_DIM}")
+    within(p, rows=(2, MOST_ROWS), axes=(1, MAX_DIM))
     dims, out = x[0].dims, y.dims
     ends = ((rows, axes), (rows,)) if axes == 1 else ((rows, axes),)
     fits = math.prod(dims) == rows * axes and any(tuple(dims[-len(end) :]) == end for end in ends)
@@ -39,7 +38,7 @@ def _rules(x: Tensors, y: Tensor, p: Params) -> Shapes:
     fits = len(out) >= 2 and out[-1 if p["flags"] else -2] == axes and math.prod(out[:-2]) == 1
     require(fits, f"output {list(out)}; expected features of {axes} axes")
     each = math.prod(out) // axes
-    require(0 <= bands <= each, f"bands is {bands}; expected 0 to {each}")
+    within(p, bands=(0, each))
     require(each - bands <= MOST_STATS, f"{each - bands} statistics; expected {MOST_STATS} at most")
     known = p["stats"] >= 0 and p["stats"] & ~(0x77777777 & (1 << 4 * (each - bands)) - 1) == 0
     require(known, f"stats is {p['stats']:#x}; expected {each - bands} digits of 0 to {len(STATS) - 1}")
@@ -48,9 +47,7 @@ def _rules(x: Tensors, y: Tensor, p: Params) -> Shapes:
         power_of_two if bands else fft == 0,
         f"fft is {fft}; expected a power of two from {LEAST_POINTS} to {MOST_POINTS}, {rows} at least; without bands 0",
     )
-    require(0 <= p["energy"] < len(ENERGIES), f"energy is {p['energy']}; expected 0 to {len(ENERGIES) - 1}")
-    low, high = PLACES
-    require(low <= p["places"] <= high, f"places is {p['places']}; expected {low} to {high}")
+    within(p, energy=(0, len(ENERGIES) - 1), places=PLACES)
     return {
         "tables": (fft + 2 + rows if bands else 0,),
         "filters": (bands, 2) if bands else (0,),

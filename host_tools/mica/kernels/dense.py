@@ -22,7 +22,7 @@ from mica.kernels.base import (
 )
 from mica.kernels.counts import elements, is_fast
 from mica.kernels.integers import Array, Blobs, Output, Params, both, clamp, dot, finish, int32, requantise
-from mica.kernels.rules import act, broadcast, per_channel, requant, require
+from mica.kernels.rules import act, broadcast, per_channel, requant, require, within
 
 
 def _fully_connected_rules(x: Tensors, y: Tensor, p: Params) -> Shapes:
@@ -80,7 +80,7 @@ MATMUL_MOST = 33025  # products that can be summed: 255 * 255 * 33025 < 2**31
 def _matmul_rules(x: Tensors, y: Tensor, p: Params) -> Shapes:
     act(p)
     requant(p)
-    require(p["transpose_b"] in (0, 1), f"transpose_b is {p['transpose_b']}; expected 0 or 1")
+    within(p, transpose_b=(0, 1))
     a, b = x[0].dims, x[1].dims
     require(min(len(a), len(b), len(y.dims)) >= 2, f"{list(a)} times {list(b)}: matrices have two dimensions at least")
     k, n = b[-2:] if not p["transpose_b"] else b[:-3:-1]

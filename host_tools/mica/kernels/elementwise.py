@@ -7,7 +7,7 @@ import numpy as np
 from mica.kernels.base import ACT, Cost, Kernel, Shapes, Step, Tensor, Tensors
 from mica.kernels.counts import elements
 from mica.kernels.integers import Array, Blobs, Output, Params, both, clamp, int32, requantise
-from mica.kernels.rules import INT32_LIMIT, act, broadcast, requant, require, same
+from mica.kernels.rules import INT32_LIMIT, act, broadcast, requant, require, same, within
 
 
 def _pair_counts(step: Step, xs: Tensors, y: Tensor, scratch: int) -> Cost:
@@ -40,7 +40,7 @@ def _add_rules(x: Tensors, y: Tensor, p: Params) -> Shapes:
     broadcast(x[0].dims, x[1].dims, y.dims)
     bound = 128 * (abs(p["mult_a"]) + abs(p["mult_b"])) + abs(p["offset"])
     require(bound < INT32_LIMIT, f"the sum can reach {bound}; expected less than 2**31")
-    require(0 <= p["shift"] <= 30, f"shift is {p['shift']}; expected 0 to 30")
+    within(p, shift=(0, 30))
     return {}
 
 
@@ -89,8 +89,7 @@ def _minmax_rules(x: Tensors, y: Tensor, p: Params) -> Shapes:
     for side in "ab":
         bound = 128 * abs(p[f"mult_{side}"]) + abs(p[f"offset_{side}"])
         require(bound < INT32_LIMIT, f"{side} can reach {bound}; expected less than 2**31")
-    require(0 <= p["shift"] <= 30, f"shift is {p['shift']}; expected 0 to 30")
-    require(p["larger"] in (0, 1), f"larger is {p['larger']}; expected 0 or 1")
+    within(p, shift=(0, 30), larger=(0, 1))
     return {}
 
 
@@ -115,8 +114,7 @@ def minmax_s8(xs: Sequence[Array], blobs: Blobs, p: Params, q: Output) -> Array:
 def _div_rules(x: Tensors, y: Tensor, p: Params) -> Shapes:
     act(p)
     broadcast(x[0].dims, x[1].dims, y.dims)
-    require(0 <= p["factor"] <= 2**21, f"factor is {p['factor']}; expected 0 to 2**21")
-    require(0 <= p["shift"] <= 22, f"shift is {p['shift']}; expected 0 to 22")
+    within(p, factor=(0, 2**21), shift=(0, 22))
     return {}
 
 

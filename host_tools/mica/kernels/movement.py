@@ -9,7 +9,7 @@ from mica.format.schema import MAX_BYTES, MAX_RANK
 from mica.kernels.base import Cost, Kernel, Shapes, Step, Tensor, Tensors
 from mica.kernels.counts import copies, elements, quotient_bits
 from mica.kernels.integers import Array, Blobs, Output, Params
-from mica.kernels.rules import beside_axis, require, same, same_quantisation
+from mica.kernels.rules import beside_axis, require, same, same_quantisation, within
 
 
 def _transpose_rules(x: Tensors, y: Tensor, p: Params) -> Shapes:
@@ -43,8 +43,7 @@ def transpose_s8(xs: Sequence[Array], blobs: Blobs, p: Params, q: Output) -> Arr
 
 
 def _move_rules(x: Tensors, y: Tensor, p: Params) -> Shapes:
-    require(0 <= p["begin"] <= MAX_BYTES, f"begin is {p['begin']}; expected 0 to {MAX_BYTES}")
-    require(1 <= p["rank"] <= MAX_RANK, f"rank is {p['rank']}; expected 1 to {MAX_RANK}")
+    within(p, begin=(0, MAX_BYTES), rank=(1, MAX_RANK))
     same_quantisation(x[0], y)
     return {"map": (p["rank"], 2)}
 
@@ -110,8 +109,7 @@ def concat_s8(xs: Sequence[Array], blobs: Blobs, p: Params, q: Output) -> Array:
 def _pad_rules(x: Tensors, y: Tensor, p: Params) -> Shapes:
     a, b = x[0].dims, y.dims
     require(len(a) == len(b), f"input {list(a)} and output {list(b)} differ in rank")
-    require(0 <= p["mode"] <= 3, f"mode is {p['mode']}; expected 0 to 3")
-    require(-128 <= p["value"] <= 127, f"value is {p['value']}; expected an int8")
+    within(p, mode=(0, 3), value=(-128, 127))
     for i, (n, wide) in enumerate(zip(a, b, strict=True)):
         before = p[f"begin_{i}"]
         behind = wide - before - n
@@ -205,7 +203,7 @@ def _scatter_rules(x: Tensors, y: Tensor, p: Params) -> Shapes:
     beside_axis(x[1], y, axis)
     same_quantisation(x[0], y)
     same_quantisation(x[1], y)
-    require(0 <= p["circular"] <= 1, f"circular is {p['circular']}; expected 0 or 1")
+    within(p, circular=(0, 1))
     require(rows[axis] < cache[axis], f"{rows[axis]} rows into {cache[axis]}; expected fewer")
     n = math.prod(at)
     require(

@@ -9,7 +9,7 @@ from mica.format.schema import MAX_DIM
 from mica.kernels.base import ACT, Cost, Kernel, Shapes, Step, Tensor, Tensors
 from mica.kernels.counts import elements
 from mica.kernels.integers import Array, Blobs, Output, Params, clamp, int32, root
-from mica.kernels.rules import INT32_LIMIT, act, require, same
+from mica.kernels.rules import INT32_LIMIT, act, require, same, within
 
 
 def _layer_norm_rules(x: Tensors, y: Tensor, p: Params) -> Shapes:
@@ -22,9 +22,7 @@ def _layer_norm_rules(x: Tensors, y: Tensor, p: Params) -> Shapes:
     sizes = 1 <= inner <= MAX_DIM and 1 <= channels <= MAX_DIM
     divides = sizes and n % inner == 0 and (channels % (n // inner) == 0 or (inner == 1 and n % channels == 0))
     require(divides, f"{channels} channels of {inner} do not divide rows of {n}")
-    require(0 <= p["mode"] <= 2, f"mode is {p['mode']}; expected 0 to 2")
-    require(0 <= p["epsilon_high"] < 2**30, f"epsilon_high is {p['epsilon_high']}; expected 0 to 2**30 - 1")
-    require(0 <= p["shift"] <= 30, f"shift is {p['shift']}; expected 0 to 30")
+    within(p, mode=(0, 2), epsilon_high=(0, 2**30 - 1), shift=(0, 30))
     return {"gamma": (channels,), "beta": (channels,)}
 
 
@@ -114,13 +112,9 @@ def _norm_rules(x: Tensors, y: Tensor, p: Params) -> Shapes:
     require(0 <= axis <= len(y.dims), f"axis is {axis}; the input has {len(y.dims)} dimensions")
     n = math.prod(y.dims[axis:])
     require(n <= MAX_DIM, f"{n} elements to normalise together; the limit is {MAX_DIM}")
-    require(0 <= mode <= 1, f"mode is {mode}; expected 0 or 1")
-    require(0 <= p["each"] <= 1, f"each is {p['each']}; expected 0 or 1")
+    within(p, mode=(0, 1), each=(0, 1))
     fraction, epsilon, factor, up = p["fraction"], p["epsilon"], p["factor"], p["up"]
-    require(0 <= fraction <= 16, f"fraction is {fraction}; expected 0 to 16")
-    require(0 <= epsilon < INT32_LIMIT, f"epsilon is {epsilon}; expected 0 to 2**31 - 1")
-    require(1 <= factor <= 65535, f"factor is {factor}; expected 1 to 65535")
-    require(-24 <= up <= 16, f"up is {up}; expected -24 to 16")
+    within(p, fraction=(0, 16), epsilon=(0, INT32_LIMIT - 1), factor=(1, 65535), up=(-24, 16))
     require(abs(p["offset"]) < 2**30, f"offset is {p['offset']}; expected less than 2**30")
     most = (most_spread(mode, n, x[0].zero_point) << fraction) + epsilon
     require(most < 2**32, f"the spread of a row can reach {most}; expected less than 2**32")

@@ -12,7 +12,7 @@ from mica.kernels import audio
 from mica.kernels.audio import BEFORE, POWER
 from mica.kernels.base import Cost, Kernel, Shapes, Step, Tensor, Tensors
 from mica.kernels.integers import Array, Blobs, Output, Params
-from mica.kernels.rules import require
+from mica.kernels.rules import require, within
 from mica.kernels.speech import frames_and_noise, frames_of, from_bytes, to_bytes
 
 PLACES = 16  # binary places of smooth and alpha
@@ -35,20 +35,10 @@ def _rules(x: Tensors, y: Tensor, p: Params) -> Shapes:
     fits = samples >= frame and frames == audio.frames_of(samples, frame, hop)
     require(fits, f"{frames} frames of {frame} every {hop} are not those of {samples} samples")
     require(1 <= bands == rows[-1], f"{bands} bands and {rows[-1]} columns")
-    for name, low, high in (
-        ("gains", 0, MAX_BYTES // 2),
-        ("preemphasis", 0, 1 << 15),
-        ("smooth", 1, 1 << PLACES),
-        ("alpha", 0, 1 << PLACES),
-        ("eps", 0, 2**31 - 1),
-        ("eps_exponent", LEAST_EXPONENT, MOST_EXPONENT),
-        ("start", 0, 2**31 - 1),
-        ("start_exponent", LEAST_EXPONENT, MOST_EXPONENT),
-        ("origin", -ORIGIN_LIMIT, ORIGIN_LIMIT),
-        ("points", 2, MAX_DIM),
-        ("places", LEAST_STEPS, MOST_STEPS),
-    ):
-        require(low <= p[name] <= high, f"{name} is {p[name]}; expected {low} to {high}")
+    exponents = LEAST_EXPONENT, MOST_EXPONENT
+    within(p, gains=(0, MAX_BYTES // 2), preemphasis=(0, 1 << 15), smooth=(1, 1 << PLACES), alpha=(0, 1 << PLACES))
+    within(p, eps=(0, 2**31 - 1), eps_exponent=exponents, start=(0, 2**31 - 1), start_exponent=exponents)
+    within(p, origin=(-ORIGIN_LIMIT, ORIGIN_LIMIT), points=(2, MAX_DIM), places=(LEAST_STEPS, MOST_STEPS))
     return {
         "window": (frame,),
         "twiddles": (fft // 2 + 1, 2),

@@ -7,7 +7,7 @@ import numpy as np
 from mica.format.schema import MAX_DIM
 from mica.kernels.base import ACT, Cost, Kernel, Shapes, Step, Tensor, Tensors
 from mica.kernels.integers import Array, Blobs, Output, Params, clamp, int32, requantise
-from mica.kernels.rules import INT32_LIMIT, act, image, require, same_quantisation
+from mica.kernels.rules import INT32_LIMIT, act, image, require, same_quantisation, within
 from mica.kernels.windows import WINDOW, canvas, taps_of, window_rules, windows_of
 
 
@@ -55,7 +55,7 @@ def _average_pool_rules(x: Tensors, y: Tensor, p: Params) -> Shapes:
     act(p)
     require(c == cout, f"{c} input and {cout} output channels")
     require(p["dilation_h"] == 1 and p["dilation_w"] == 1, "dilation is not 1")
-    require(p["count_include_pad"] in (0, 1), f"count_include_pad is {p['count_include_pad']}; expected 0 or 1")
+    within(p, count_include_pad=(0, 1))
     for axis, size, osize, begin, end in (("h", h, oh, "pad_top", "pad_bottom"), ("w", w, ow, "pad_left", "pad_right")):
         require(0 <= p[end] <= MAX_DIM, f"{end} is {p[end]}; expected 0 to {MAX_DIM}")
         last = (osize - 1) * p[f"stride_{axis}"] - p[begin]

@@ -8,7 +8,7 @@ from mica.format.schema import MAX_BYTES, MULT_MAX, MULT_MIN, SHIFT_MAX, SHIFT_M
 from mica.format.values import clip_s8
 from mica.kernels.base import Cost, Kernel, Shapes, Step, Tensor, Tensors
 from mica.kernels.integers import Array, Blobs, Output, Params, dot, int32, requantise
-from mica.kernels.rules import INT32_LIMIT, Broken, require
+from mica.kernels.rules import INT32_LIMIT, Broken, require, within
 
 GATES = (1, 4, 3, 3)  # of a simple cell, an LSTM, and both kinds of GRU
 LSTM = 1
@@ -31,16 +31,15 @@ def _recurrent_rules(x: Tensors, y: Tensor, p: Params) -> Shapes:
     rows, batches, units = y.dims
     rows -= ahead(p)
     require(batches == batch and rows in (1, time), f"input {list(x[0].dims)} does not make {list(y.dims)}")
-    flags = dict.fromkeys(("reverse", "coupled", "peepholes"), 1)
-    for name, most in ({"cell": 3, "result": 2, "cell_shift": 15, "output_shift": 13} | flags).items():
-        require(0 <= p[name] <= most, f"{name} is {p[name]}; expected 0 to {most}")
+    within(p, cell=(0, 3), result=(0, 2), cell_shift=(0, 15), output_shift=(0, 13))
+    within(p, reverse=(0, 1), coupled=(0, 1), peepholes=(0, 1))
     lstm = p["cell"] == LSTM
     require(
         lstm or not (len(x) > 2 or p["result"] == 1 or p["coupled"] or p["peepholes"]),
         "only an LSTM has a cell state, peepholes and coupled gates",
     )
     require(p["result"] != 1 or rows == 1, f"the cell state makes one row, not {rows}")
-    require(-128 <= p["hidden_zero"] <= 127, f"hidden_zero is {p['hidden_zero']}; expected an int8")
+    within(p, hidden_zero=(-128, 127))
     require(bool(p["result"]) or p["hidden_zero"] == y.zero_point, "hidden_zero is not the output's zero point")
     state = (1, batch, units * (2 if p["result"] == CARRIED else 1))
     for t in x[1:]:

@@ -9,7 +9,7 @@ from mica.kernels.base import ACT, Cost, Kernel, Shapes, Step, Tensor, Tensors
 from mica.kernels.counts import elements, quotient_bits
 from mica.kernels.dense import MATMUL_MOST
 from mica.kernels.integers import Array, Blobs, Output, Params, clamp, int32, log2, requantise, root
-from mica.kernels.rules import act, beside_axis, requant, require, same_quantisation
+from mica.kernels.rules import act, beside_axis, requant, require, same_quantisation, within
 
 REDUCE_MODES = ("sum", "max", "min", "squares", "absolute", "root", "log")
 
@@ -22,7 +22,7 @@ def _reduce_rules(x: Tensors, y: Tensor, p: Params) -> Shapes:
     n = math.prod(dims[axis : axis + axes])
     rest = math.prod(dims) == n * math.prod(y.dims)
     require(rest, f"{list(dims)} without {axes} dimensions from {axis} on is not {list(y.dims)}")
-    require(0 <= p["mode"] < len(REDUCE_MODES), f"mode is {p['mode']}; expected 0 to {len(REDUCE_MODES) - 1}")
+    within(p, mode=(0, len(REDUCE_MODES) - 1))
     mode = REDUCE_MODES[p["mode"]]
     if mode in ("max", "min"):
         same_quantisation(x[0], y)
@@ -94,7 +94,7 @@ def argmax_s8(xs: Sequence[Array], blobs: Blobs, p: Params, q: Output) -> Array:
 
 def _top_k_rules(x: Tensors, y: Tensor, p: Params) -> Shapes:
     axis = p["axis"]
-    require(p["smallest"] in (0, 1), f"smallest is {p['smallest']}; expected 0 or 1")
+    within(p, smallest=(0, 1))
     beside_axis(x[0], y, axis)
     require(y.dims[axis] <= x[0].dims[axis], f"{y.dims[axis]} places of {x[0].dims[axis]} elements")
     return {}

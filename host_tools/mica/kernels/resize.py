@@ -8,7 +8,7 @@ from mica.format.values import saturate
 from mica.kernels.base import Cost, Kernel, Shapes, Step, Tensor, Tensors
 from mica.kernels.counts import elements
 from mica.kernels.integers import Array, Blobs, Output, Params, int32
-from mica.kernels.rules import image, require, same_quantisation
+from mica.kernels.rules import image, require, same_quantisation, within
 
 RESIZE_ONE, RESIZE_MOST = 2048, 2896  # sum of the weights of an entry; largest sum of their absolute values
 
@@ -17,8 +17,7 @@ def _resize_linear_rules(x: Tensors, y: Tensor, p: Params) -> Shapes:
     h, w, c = image(x[0], "input")
     oh, ow, cout = image(y, "output")
     require(c == cout, f"{c} input and {cout} output channels")
-    for name, size in (("row_taps", h), ("column_taps", w)):
-        require(1 <= p[name] <= min(255, size), f"{name} is {p[name]}; expected 1 to {min(255, size)}")
+    within(p, row_taps=(1, min(255, h)), column_taps=(1, min(255, w)))
     same_quantisation(x[0], y)
     a, b = p["row_taps"], p["column_taps"]
     return {"rows": (oh,), "row_weights": (oh, a), "columns": (ow,), "column_weights": (ow, b)}

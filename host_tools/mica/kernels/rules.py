@@ -20,6 +20,13 @@ def require(true: bool, text: str) -> None:
         raise Broken(text)
 
 
+def within(p: Params, **bounds: tuple[int, int]) -> None:
+    """Parameters by name, each with the least and the most that it may be."""
+    for name, (low, high) in bounds.items():
+        between = f"{low} {'or' if high == low + 1 else 'to'} {high}"
+        require(low <= p[name] <= high, f"{name} is {p[name]}; expected {between}")
+
+
 def image(t: Tensor, what: str) -> tuple[int, int, int]:
     """Height, width and channels of an NHWC tensor with batch 1."""
     require(len(t.dims) == 4 and t.dims[0] == 1, f"{what} has shape {list(t.dims)}; expected [1, H, W, C]")
@@ -62,8 +69,7 @@ def broadcast(a: Dims, b: Dims, y: Dims) -> None:
 
 def requant(p: Params) -> None:
     """One mult and one shift among the parameters."""
-    require(MULT_MIN <= p["mult"] <= MULT_MAX, f"mult is {p['mult']}; expected {MULT_MIN} to {MULT_MAX}")
-    require(SHIFT_MIN <= p["shift"] <= SHIFT_MAX, f"shift is {p['shift']}; expected {SHIFT_MIN} to {SHIFT_MAX}")
+    within(p, mult=(MULT_MIN, MULT_MAX), shift=(SHIFT_MIN, SHIFT_MAX))
 
 
 def beside_axis(x: Tensor, y: Tensor, axis: int) -> None:

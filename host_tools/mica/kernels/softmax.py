@@ -8,7 +8,7 @@ import numpy as np
 from mica.kernels.base import ACT, Cost, Kernel, Shapes, Step, Tensor, Tensors
 from mica.kernels.counts import rows_counts
 from mica.kernels.integers import Array, Blobs, Output, Params, clamp, int32, log2
-from mica.kernels.rules import INT32_LIMIT, act, require, same
+from mica.kernels.rules import INT32_LIMIT, act, require, same, within
 
 
 def _softmax_rules(x: Tensors, y: Tensor, p: Params) -> Shapes:
@@ -61,14 +61,14 @@ def _log_softmax_rules(x: Tensors, y: Tensor, p: Params) -> Shapes:
     act(p)
     dims = x[0].dims
     require(len(dims) >= 1, "the softmax of a single element")
-    require(p["sum"] in (0, 1), f"sum is {p['sum']}; expected 0 or 1")
+    within(p, sum=(0, 1))
     if p["sum"]:
         require(math.prod(y.dims) == math.prod(dims[:-1]), f"{list(dims)} without its last axis is not {list(y.dims)}")
     else:
         same(x[0], y)
     bound = 255 * abs(p["mult"]) + 32 * abs(p["mult_log"]) + abs(p["offset"])
     require(bound < INT32_LIMIT, f"the sum can reach {bound}; expected less than 2**31")
-    require(0 <= p["shift"] <= 30, f"shift is {p['shift']}; expected 0 to 30")
+    within(p, shift=(0, 30))
     return {"table": (256,)}
 
 

@@ -8,7 +8,7 @@ import numpy as np
 from mica.format.schema import MAX_BYTES, MAX_DIM
 from mica.kernels.base import Cost, Shapes, Step, Tensor, Tensors
 from mica.kernels.integers import Array, Blobs, Output, Params, clamp, requantise
-from mica.kernels.rules import act, requant, require
+from mica.kernels.rules import act, requant, require, within
 
 LEAST_POINTS, MOST_POINTS = 32, 2048  # of the Fourier transform
 LUT, LOGS = 125, 129
@@ -19,13 +19,12 @@ _WORD = 0xFFFFFFFF
 
 def frames_and_noise(x: Tensors, y: Tensor, p: Params) -> None:
     """One sound, frames of it that a Fourier transform takes, and as a second input the noise of the bands."""
-    dims, rows, fft, frame, hop = x[0].dims, y.dims, p["fft"], p["frame"], p["hop"]
+    dims, rows, fft = x[0].dims, y.dims, p["fft"]
     one = len(dims) >= 1 and len(rows) >= 2 and math.prod(dims[:-1]) == math.prod(rows[:-2]) == 1
     require(one, f"input {list(dims)} and output {list(rows)}; expected the samples and the rows of one sound")
     power_of_two = LEAST_POINTS <= fft <= MOST_POINTS and fft & (fft - 1) == 0
     require(power_of_two, f"fft is {fft}; expected a power of two from {LEAST_POINTS} to {MOST_POINTS}")
-    require(1 <= frame <= fft, f"frame is {frame}; expected 1 to {fft}")
-    require(1 <= hop <= MAX_DIM, f"hop is {hop}; expected 1 to {MAX_DIM}")
+    within(p, frame=(1, fft), hop=(1, MAX_DIM))
     if len(x) > 1:
         kept = x[1].dims
         alike = math.prod(kept[:-2]) == 1 and kept[-2:] == (KEPT, rows[-1])
@@ -42,15 +41,10 @@ def rules(x: Tensors, y: Tensor, p: Params) -> Shapes:
     fits = dims[-1] >= frame and frames == 1 + (dims[-1] - frame) // hop
     require(fits, f"{frames} frames of {frame} every {hop} are not those of {dims[-1]} samples")
     require(p["bands"] == rows[-1], f"{p['bands']} bands and {rows[-1]} columns")
-    for name, low, high in (
-        ("gains", 0, MAX_BYTES // 4),
-        *((name, 0, 1 << NOISE_BITS) for name in ("even", "odd", "least")),
-        ("places", 0, 16),
-        ("snr_shift", 0, 31),
-        ("correction", -31, 31),
-        ("log_places", 0, 10),
-    ):
-        require(low <= p[name] <= high, f"{name} is {p[name]}; expected {low} to {high}")
+    within(
+        p, gains=(0, MAX_BYTES // 4), even=(0, 1 << NOISE_BITS), odd=(0, 1 << NOISE_BITS), least=(0, 1 << NOISE_BITS)
+    )
+    within(p, places=(0, 16), snr_shift=(0, 31), correction=(-31, 31), log_places=(0, 10))
     return {
         "window": (frame,),
         "twiddles": (fft // 2 + fft // 4, 2),

@@ -9,7 +9,7 @@ from mica.format.schema import MAX_BYTES
 from mica.kernels.base import ACT, Cost, Kernel, Shapes, Step, Tensor, Tensors
 from mica.kernels.counts import elements
 from mica.kernels.integers import Array, Blobs, Output, Params, clamp, int32, requantise
-from mica.kernels.rules import INT32_LIMIT, act, requant, require
+from mica.kernels.rules import INT32_LIMIT, act, requant, require, within
 
 # Words of trees_s8: the first of a record has bit 15 clear, the others have it set.
 INSIDE = 0x8000  # not the first of a record
@@ -99,7 +99,7 @@ def features_s8(xs: Sequence[Array], blobs: Blobs, p: Params, q: Output) -> Arra
 
 def _ranks_rules(x: Tensors, y: Tensor, p: Params) -> Shapes:
     _rows(x[0], y)
-    require(0 <= p["count"] <= MAX_BYTES // 4, f"count is {p['count']}; expected 0 to {MAX_BYTES // 4}")
+    within(p, count=(0, MAX_BYTES // 4))
     n = y.dims[-1]
     return {"thresholds": (p["count"],), "first": (n + 1,), "source": (n,), "missing": (n,)}
 
@@ -158,8 +158,7 @@ def _trees_rules(x: Tensors, y: Tensor, p: Params) -> Shapes:
     _rows(x[0], y)
     for what, t in (("input", x[0]), ("output", y)):
         require(t.dims[-1] <= MOST_COLUMNS, f"rows of {t.dims[-1]} in the {what}; {MOST_COLUMNS} at most")
-    require(1 <= p["trees"] <= MOST_TREES, f"trees is {p['trees']}; expected 1 to {MOST_TREES}")
-    require(1 <= p["words"] <= MAX_BYTES // 2, f"words is {p['words']}; expected 1 to {MAX_BYTES // 2}")
+    within(p, trees=(1, MOST_TREES), words=(1, MAX_BYTES // 2))
     return {"nodes": (p["words"],), "roots": (p["trees"],), "bias": (y.dims[-1],)}
 
 
@@ -249,9 +248,7 @@ def _forest_rules(x: Tensors, y: Tensor, p: Params) -> Shapes:
     _rows(x[0], y)
     for what, t, most in (("input", x[0], FOREST_COLUMNS), ("output", y, MOST_COLUMNS)):
         require(t.dims[-1] <= most, f"rows of {t.dims[-1]} in the {what}; {most} at most")
-    require(1 <= p["trees"] <= MOST_TREES, f"trees is {p['trees']}; expected 1 to {MOST_TREES}")
-    require(SPARE < p["words"] <= MAX_BYTES // 4, f"words is {p['words']}; expected {SPARE + 1} to {MAX_BYTES // 4}")
-    require(1 <= p["units"] <= FIELD + 1, f"units is {p['units']}; expected 1 to {FIELD + 1}")
+    within(p, trees=(1, MOST_TREES), words=(SPARE + 1, MAX_BYTES // 4), units=(1, FIELD + 1))
     return {"nodes": (p["words"],), "roots": (p["trees"],), "leaves": (p["units"],), "bias": (y.dims[-1],)}
 
 

@@ -9,7 +9,7 @@ from mica.kernels import tabular
 from mica.kernels.base import ACT, Cost, Kernel, Shapes, Step, Tensor, Tensors
 from mica.kernels.counts import elements
 from mica.kernels.integers import Array, Blobs, Output, Params, clamp, int32, requantise, root
-from mica.kernels.rules import INT32_LIMIT, act, requant, require
+from mica.kernels.rules import INT32_LIMIT, act, requant, require, within
 
 SUM, SQUARES, PRODUCTS = 0, 1, 2  # kinds of distances_s8
 UNIFORM, BY_ROOT, BY_VALUE, REACH = 0, 1, 2, 3  # kinds of nearest_s8
@@ -37,8 +37,7 @@ def largest(kind: int, features: int, bound: int) -> int:
 def _distances_rules(x: Tensors, y: Tensor, p: Params) -> Shapes:
     _rows(x[0], y)
     n = x[0].dims[-1]
-    require(0 <= p["kind"] <= PRODUCTS, f"kind is {p['kind']}; expected 0 to {PRODUCTS}")
-    require(1 <= p["bound"] <= 32767, f"bound is {p['bound']}; expected 1 to 32767")
+    within(p, kind=(0, PRODUCTS), bound=(1, 32767))
     most = largest(p["kind"], n, p["bound"])
     require(most < INT32_LIMIT, f"a distance can reach {most}; expected less than 2**31")
     return {"points": (n, y.dims[-1]), "scale": (n,), "exponent": (n,), "offset": (n,), "missing": (n,)}
@@ -91,8 +90,7 @@ def _nearest_rules(x: Tensors, y: Tensor, p: Params) -> Shapes:
     requant(p)
     _rows(x[0], y)
     s = x[0].dims[-1]
-    require(0 <= p["kind"] <= REACH, f"kind is {p['kind']}; expected 0 to {REACH}")
-    require(1 <= p["k"] <= min(s, MOST_NEIGHBOURS), f"k is {p['k']}; expected 1 to {min(s, MOST_NEIGHBOURS)}")
+    within(p, kind=(0, REACH), k=(1, min(s, MOST_NEIGHBOURS)))
     return {"target": (s,), "value": (s,)}
 
 
@@ -154,7 +152,7 @@ def _machine_rules(x: Tensors, y: Tensor, p: Params) -> Shapes:
     requant(p)
     requant({"mult": p["in_mult"], "shift": p["in_shift"]})
     _rows(x[0], y)
-    require(0 <= p["down"] <= 40, f"down is {p['down']}; expected 0 to 40")
+    within(p, down=(0, 40))
     s, n = x[0].dims[-1], y.dims[-1]
     return {"table": (PARTS + 1,), "factors": (s, n), "bias": (n,)}
 

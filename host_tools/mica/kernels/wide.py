@@ -9,7 +9,7 @@ from mica.format.values import HIGH16, LOW16
 from mica.kernels.base import ACT, REQUANT, Cost, Kernel, Shapes, Step, Tensor, Tensors, weights_macs
 from mica.kernels.counts import elements, rows_counts
 from mica.kernels.integers import Array, Blobs, Output, Params, clamp, requantise
-from mica.kernels.rules import Broken, act, broadcast, image, per_channel, requant, require, same
+from mica.kernels.rules import Broken, act, broadcast, image, per_channel, requant, require, same, within
 from mica.kernels.windows import WINDOW, canvas, taps_of, window_rules, windows_of
 
 REACH_LIMIT = 2**46  # of (reach / 2**16 + 1) * mult: a product stays below 2**62
@@ -111,7 +111,7 @@ def _pool_rules(x: Tensors, y: Tensor, p: Params) -> Shapes:
     _act(p)
     _centred(x[0], y)
     require(c == cout, f"{c} input and {cout} output channels")
-    require(p["largest"] in (0, 1), f"largest is {p['largest']}; expected 0 or 1")
+    within(p, largest=(0, 1))
     if p["largest"]:
         return {"mult": (0,), "shift": (0,)}
     taps = p["kernel_h"] * p["kernel_w"]
@@ -154,7 +154,7 @@ def _binary_rules(x: Tensors, y: Tensor, p: Params) -> Shapes:
     _act(p)
     _centred(*x, y)
     broadcast(x[0].dims, x[1].dims, y.dims)
-    require(1 <= p["shift"] <= 62, f"shift is {p['shift']}; expected 1 to 62")
+    within(p, shift=(1, 62))
     return {}
 
 
@@ -185,9 +185,8 @@ def binary_s16(xs: Sequence[Array], blobs: Blobs, p: Params, q: Output) -> Array
 def _lut_rules(x: Tensors, y: Tensor, p: Params) -> Shapes:
     same(x[0], y)
     _centred(x[0], y)
-    bits = p["bits"]
-    require(LUT_BITS[0] <= bits <= LUT_BITS[1], f"bits is {bits}; expected {LUT_BITS[0]} to {LUT_BITS[1]}")
-    return {"table": (2**bits + 1,)}
+    within(p, bits=LUT_BITS)
+    return {"table": (2 ** p["bits"] + 1,)}
 
 
 @Kernel(

@@ -23,6 +23,7 @@ from mica.ir.graph import Graph, Node
 from mica.ir.ops import CORE_BY_NAME
 from mica.ir.vectors import Machine
 from mica.kernels.vectors import REACH, SQUARES
+from mica.printable import shown
 from mica.quantise.calibrate import Runs, Samples
 from mica.quantise.groups import WIDENS, width
 from mica.quantise.histogram import Range
@@ -270,5 +271,4 @@ def _classes_never(node: Node, y: np.ndarray, labels: Sequence[str]) -> list[str
     if won.all() or (len(y) < LEAST * classes and won.sum() > 1):
         return []
     names = [labels[int(k)] if len(labels) == classes else str(k) for k in np.flatnonzero(~won)]
-    shown = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
-    return [f"'{node.name}' (a softmax) never answers {shown} in calibration; give samples of all classes"]
+    return [f"'{node.name}' (a softmax) never answers {shown(names, 5)} in calibration; give samples of all classes"]
