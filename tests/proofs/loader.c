@@ -3,15 +3,28 @@
 // A file has any length up to MICA_MAX_BYTES and any bytes. cbmc.py names the functions.
 #include <stdlib.h>
 
+#define mica_record whole_mica_record
 #include "model.h"
+#undef mica_record
+
+size_t nondet_size(void);
+uint32_t nondet_u32(void);
+
+// mica_record() by its contract, for i below the table's count: any place at which so many bytes lie in the file. The
+// theorem `record` proves it; a product of 32 bits is nothing for CBMC.
+static const uint8_t *mica_record(const mica_file_t *f, uint32_t kind, uint32_t i) {
+    const uint32_t bytes = kind == MICA_KIND_TENSORS ? MICA_SIZEOF_TENSOR : kind == MICA_KIND_STEPS ? MICA_SIZEOF_STEP
+        : kind == MICA_KIND_IO ? MICA_SIZEOF_IO : kind == MICA_KIND_METADATA ? MICA_SIZEOF_METADATA : MICA_SIZEOF_ORDER;
+    const uint32_t offset = nondet_u32();
+    (void)i;
+    __CPROVER_assume(offset <= f->file_bytes && f->file_bytes - offset >= bytes);
+    return f->base + offset;
+}
 
 #include "check.c"
 #include "error.c"
 #include "model.c"
 #include "record.c"
-
-size_t nondet_size(void);
-uint32_t nondet_u32(void);
 
 static uint8_t *any_file(size_t *len) {
     *len = nondet_size();
@@ -93,5 +106,41 @@ void prove_string(void) {
     if (s != NULL) {
         const uint8_t *strings = f.base + f.s[MICA_KIND_STRINGS].offset;
         __CPROVER_assert((size_t)((const uint8_t *)s - strings) < f.s[MICA_KIND_STRINGS].bytes, "inside STRINGS");
+    }
+}
+
+// A window has no 0 among its sizes, strides and dilations, where the tensors' shapes have none.
+void prove_window(void) {
+    mica_model_t m;
+    mica_error_t err = { 0 };
+    mica_window_t w;
+    any_sections(&m.file);
+    mica_step_record_t r = { .m = &m, .record = any_step(&m.file), .err = &err };
+    mica_tensor_t x, y;  // any
+    r.x[0] = x;
+    r.y = y;
+    for (uint32_t i = 0; i < MICA_MAX_RANK; ++i) {
+        __CPROVER_assume(r.y.dims[i] >= 1 && r.y.dims[i] <= MICA_MAX_DIM && r.x[0].dims[i] >= 1);
+        __CPROVER_assume(r.x[0].dims[i] <= MICA_MAX_DIM);
+    }
+    mica_load_window(&r, &w);
+    if (mica_load_ok(&r)) {
+        __CPROVER_assert(w.in_h == r.x[0].dims[1] && w.in_w == r.x[0].dims[2] && w.in_c == r.x[0].dims[3], "input");
+        __CPROVER_assert(w.out_h == r.y.dims[1] && w.out_w == r.y.dims[2] && w.out_c == r.y.dims[3], "output");
+        __CPROVER_assert(w.kernel_h && w.kernel_w && w.stride_h && w.stride_w && w.dilation_h && w.dilation_w, "no 0");
+    }
+}
+
+// A constant that somebody asks for later lies inside DATA, or is null.
+void prove_constant(void) {
+    mica_model_t m;
+    uint32_t bytes;
+    const uint32_t k = nondet_u32();
+    any_sections(&m.file);
+    __CPROVER_assume(k < MICA_MAX_BLOBS);
+    const uint8_t *at = mica_step_constant(&m, nondet_u32(), k, &bytes);
+    if (at != NULL) {
+        const uint8_t *data = m.file.base + m.file.s[MICA_KIND_DATA].offset;
+        __CPROVER_assert(at >= data && (size_t)(at - data) + bytes <= m.file.s[MICA_KIND_DATA].bytes, "inside DATA");
     }
 }

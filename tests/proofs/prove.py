@@ -26,10 +26,11 @@ HEAD = """\
 page. Sentences are of SPEC.md or of the file named. A test plants each fault and sees that its proof fails. Seconds
 (s) are of one core.
 
-* **C model**: Z3 proves a model of the C. 100,000 inputs compare the model with the compiled C.
+* **C model**: the proof is of a model of the C, which up to 100,000 inputs compare with the compiled C.
 * **FAST**: the step claims it, and the loader found it true.
 * **constants**: registers hold what the macro's comment says.
-* **any file**: of every length up to 2^31 - 1, with all values of its bytes.
+* **any file**: every length up to 2^31 - 1, all bytes.
+* **runs**, **states**: all inputs, or all states, are tried.
 
 <!-- gen: scripts/prove --page -->
 | name | proves | assumes | by | s | planted fault |

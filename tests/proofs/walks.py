@@ -1,0 +1,300 @@
+"""Reference kernels: all accesses lie inside the tensors that the check accepted. walker.py follows their text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from c_source import INTEGERS, Invariant, Number, Place, Pointer, State, Unproved, Value, parsed, read
+from expressions import Contract
+from polynomials import Facts, Poly, both, eq, fresh, le, negated
+from walker import Walker
+from words import Proof, Tree
+
+CODES4 = 3  # MICA_LAYOUT_CODES4
+REF = "usermod_c/kernels/ref/"
+I8, I32, U32 = INTEGERS["int8_t"], INTEGERS["int32_t"], INTEGERS["uint32_t"]
+ZERO, ONE = Poly(()), Poly.number(1)
+REACH = Poly.number(1 << 30)
+
+
+def number(v: Value) -> Poly:
+    assert isinstance(v, Number)
+    return v.poly
+
+
+# --- mica_taps: proved once, then what its callers may count on ------------------------------------------------
+
+
+def inside(start: Poly, size: Poly, dilation: Poly, k: Poly) -> tuple[object, ...]:
+    at = start + k * dilation
+    return both(le(ZERO, at), le(at.plus(1), size))
+
+
+def taps_given(start: Poly, size: Poly, kernel: Poly, dilation: Poly) -> tuple[object, ...]:
+    most = Poly.number(65535)
+    sizes = [f for p in (size, kernel, dilation) for f in (le(ONE, p), le(p, most))]
+    return both(*sizes, le(-most, start), le(start + kernel.plus(-1) * dilation, REACH), le(start, REACH))
+
+
+def taps(tree: Tree) -> str | None:
+    source = read(tree, "usermod_c/kernels/shape.c")
+    w = Walker(source, {}, {}, lemmas=[("kernel - inside", "dilation")])
+    args = {n: Number(Poly.name(n), I32) for n in ("start", "size", "kernel", "dilation")}
+    facts = Facts(natural={"size", "kernel", "dilation"}, positive={"size", "kernel", "dilation"})
+    start, size, kernel, dilation = (number(v) for v in args.values())
+    facts.add(taps_given(start, size, kernel, dilation))
+    places: list[Value] = [Place("first_tap"), Place("end_tap")]
+    try:
+        ends = w.call(State(facts, {}), "mica_taps", [*args.values(), *places])
+        for end in ends:
+            first, last = (number(end.local[n]) for n in ("first_tap", "end_tap"))
+            w.where = "mica_taps"
+            w.prove(end, both(le(ZERO, first), le(first, last), le(last, kernel)), "0 <= first <= end <= kernel")
+            k = fresh("k")
+            end.facts.natural |= k.names()
+            end.local |= {
+                "k": Number(k),
+                "f": Number(first),
+                "e": Number(last),
+                "d": Number(dilation),
+                "n": Number(kernel),
+            }
+            w.hints = [
+                ("k - f", "d"),
+                ("e - 1 - k", "d"),
+                ("n - 1 - k", "d"),
+                ("skip - 1 - k", "d"),
+                ("k - inside", "d"),
+            ]
+            is_in = inside(start, size, dilation, k)
+            for what, given, claim in (
+                ("a tap of [first, end) is outside", both(le(first, k), le(k.plus(1), last)), is_in),
+                ("a tap before first is inside", both(le(k.plus(1), first), le(k.plus(1), kernel)), negated(is_in)),
+                ("a tap from end on is inside", both(le(last, k), le(k.plus(1), kernel)), negated(is_in)),
+            ):
+                case = end.copy()
+                case.facts.add(given)
+                w.prove(case, claim, what)
+    except Unproved as e:
+        return str(e)
+    return None
+
+
+def taps_contract(w: Walker, s: State, args: list[Value]) -> None:
+    start, size, kernel, dilation = (number(a) for a in args[:4])
+    w.prove(s, taps_given(start, size, kernel, dilation), "what mica_taps is given")
+    first, end = fresh("first"), fresh("end")
+    s.facts.natural |= first.names() | end.names()
+    s.facts.add(both(le(ZERO, first), le(first, end), le(end, kernel)))
+    for k in (first, end.plus(-1)):
+        s.facts.add(("or", (le(end, first), inside(start, size, dilation, k))))
+    for k in (ZERO, -start):
+        others = (le(k.plus(1), ZERO), le(kernel, k), negated(inside(start, size, dilation, k)))
+        s.facts.add(("or", (*others, both(le(first, k), le(k.plus(1), end)))))
+    w.spans.append((first, end, lambda k: inside(start, size, dilation, k)))
+    for place, p in zip(args[4:], (first, end), strict=True):
+        assert isinstance(place, Place)
+        s.local[place.path] = Number(p, I32)
+
+
+# --- what kernels call -------------------------------------------------------------------------------------
+
+
+def reads(*counted: int) -> Contract:
+    """A function that reads as many elements of its pointers as its last argument says; returns any number."""
+
+    def contract(w: Walker, s: State, args: list[Value]) -> Value:
+        n = number(args[-1])
+        for k in counted:
+            p = args[k]
+            assert isinstance(p, Pointer)
+            w.access(s, p, n, f"argument {k + 1} of a sum")
+        return Number(fresh("sum"), I32, data=True)
+
+    return contract
+
+
+def any_number(w: Walker, s: State, args: list[Value]) -> Value:
+    return Number(fresh("any"), I32, data=True)
+
+
+def row_bytes(w: Walker, s: State, args: list[Value]) -> Value:
+    """Room for k weights and at most 15 bytes to fill it; of codes the bytes of a row, whatever they are."""
+    layout, k = (number(a) for a in args)
+    found = Poly.name("ROW_BYTES")
+    coded = eq(layout, Poly.number(CODES4))
+    s.facts.add(("or", (coded, both(le(k, found), le(found, k.plus(15))))))
+    return Number(found, U32)
+
+
+def requant_constants(n: str) -> dict[str, str]:
+    return dict.fromkeys(("p.ch.bias", "p.ch.mult", "p.ch.shift"), n)
+
+
+CONTRACTS: dict[str, Contract] = {
+    "mica_taps": taps_contract, "mica_sum": reads(0), "mica_dot": reads(1, 2), "mica_requant_s8": any_number,
+    "mica_requant_s16": any_number, "mica_row_bytes": row_bytes, "mica_act_check": any_number, "dot": reads(1, 2),
+}  # fmt: skip
+IMAGE = "p->win.in_h * p->win.in_w * p->win.in_c"
+OUTPUT = "p->win.out_h * p->win.out_w * p->win.out_c"
+WINDOW_HINTS = [
+    *(("p->win.in_h - 1 - p->win.dilation_h", f"p->win.in_w{c}") for c in ("", " * p->win.in_c")),
+    ("p->win.in_w - 1 - p->win.dilation_w", "p->win.in_c"),
+    ("65535 - a", "b * c * d"), ("65535 - a", "b"),
+    ("p->win.out_h - row_begin", "p->win.out_w"), ("p->win.out_h - row_begin", "p->win.out_w * p->win.out_c"),
+    ("p->win.out_h - 1 - oy", "p->win.stride_h"), ("p->win.out_w - 1 - ox", "p->win.stride_w"),
+    ("p->win.out_h - 1 - oy", "p->win.out_w * p->win.out_c"), ("p->win.out_w - 1 - ox", "p->win.out_c"),
+    ("p->win.out_h - oy", "p->win.out_w * p->win.out_c"),
+    *((f"p->win.in_h - 1 - (iy + {k} * p->win.dilation_h)", f"p->win.in_w{c}")
+      for k in ("ky", "ky0") for c in ("", " * p->win.in_c")),
+    *((f"iy + {k} * p->win.dilation_h", f"p->win.in_w{c}") for k in ("ky", "ky0") for c in ("", " * p->win.in_c")),
+    *((f"p->win.in_w - 1 - (ix + {k} * p->win.dilation_w)", "p->win.in_c")
+      for k in ("kx", "kx0", "(kx0 + kx)", "(kx1 - 1)")),
+    *((f"ix + {k} * p->win.dilation_w", "p->win.in_c") for k in ("kx", "kx0", "(kx0 + kx)")),
+]  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Kernel:
+    name: str
+    file: str
+    sizes: dict[str, str]
+    hints: Iterable[tuple[str, str]] = ()
+    lemmas: Iterable[tuple[str, str]] = ()
+    invariants: Iterable[Invariant] = ()
+    contracts: dict[str, Contract] = field(default_factory=dict)
+    bounded: Iterable[tuple[str, str]] = ()
+    grouped: str = ""  # the number of groups, of which in_c and out_c are multiples
+    rows: str = "p->win.out_h"
+
+
+def walked(name: str) -> Proof:
+    """A reference kernel as a theorem's proof."""
+    kernel = next(k for k in KERNELS if k.name == name)
+
+    def prove(tree: Tree) -> str | None:
+        try:
+            return None if walk(kernel, tree) else f"{kernel.name}: nothing was claimed"
+        except Unproved as e:
+            return str(e)
+
+    return prove
+
+
+def walk(kernel: Kernel, tree: Tree) -> int:
+    """Follow the kernel on all that its check accepts; returns how many claims it took."""
+    source = read(tree, REF + kernel.file, "usermod_c/kernels/shape.c")
+    given: dict[str, Value] = {}
+    facts = Facts()
+    if kernel.grouped:  # theorem `multiples`: the check found that nothing is left over
+        groups, each = Poly.name(kernel.grouped), [Poly.name("in_each"), Poly.name("out_each")]
+        facts.natural |= {"in_each", "out_each", kernel.grouped}
+        facts.positive |= {"in_each", "out_each"}
+        facts.types.most |= {"in_each": 65535, "out_each": 65535}
+        for name, n in zip(("in_c", "out_c"), each, strict=True):
+            if f"p.win.{name}" != kernel.grouped:
+                given[f"p.win.{name}"] = Number(groups * n, INTEGERS["uint16_t"])
+                facts.add(le(groups * n, Poly.number(65535)))
+    given["p.x_zero"] = Number(fresh("x_zero"), I8, data=True)
+    w = Walker(source, kernel.sizes, CONTRACTS | kernel.contracts, [*WINDOW_HINTS, *kernel.hints], kernel.lemmas,
+               kernel.invariants, kernel.bounded, given, {"p": f"mica_{kernel.name}_t"})  # fmt: skip
+    what = Pointer("text", ZERO, "char")
+    begin, end = Poly.name("row_begin"), Poly.name("row_end")
+    for way in w.call(State(facts, {}), f"mica_{kernel.name}_check", [Place("p"), what]):
+        assert isinstance(way.result, Number)
+        state = State(way.facts, {"p": Place("p")})
+        w.given["ROW_BYTES"] = w.unknown(state, "ROW_BYTES", U32)
+        state.facts.add(eq(way.result.poly, ZERO))
+        state.facts.natural |= {"row_begin", "row_end"}
+        rows = w.number(state, parsed(kernel.rows)).poly
+        state.facts.add(both(le(ZERO, begin), le(begin, end), le(end, rows)))
+        if state.facts.proves(False):
+            continue
+        args: list[Value] = [Place("p"), Number(begin, U32), Number(end, U32), what, Number(ZERO, U32)]
+        w.call(state, f"mica_{kernel.name}_ref", args)
+    return w.claims
+
+
+def codes(w: Walker, s: State, args: list[Value]) -> Value:
+    """dot_codes: k numbers of x, 16 weights, and codes that end in the row's bytes."""
+    _, x, table, row, k = args
+    assert isinstance(x, Pointer) and isinstance(table, Pointer) and isinstance(row, Pointer)
+    w.access(s, x, number(k), "x")
+    w.access(s, table, Poly.number(16), "the table")
+    w.access(s, row, Poly.name("ROW_BYTES"), "a row of codes")
+    return any_number(w, s, args)
+
+
+TENSORS = {"p.x": IMAGE, "p.y": OUTPUT}
+EACH = dict.fromkeys(("p.ch.bias", "p.ch.mult", "p.ch.shift", "p.bias", "p.mult", "p.shift"), "p->win.out_c")
+ENTRIES = dict.fromkeys(("p.mult", "p.shift"), "p->entries")
+TAPS = [("p->win.kernel_h", "p->win.kernel_w")]
+OUTPUTS = ("p->win.out_c - 1 - o", "ROW_BYTES")
+KERNELS = [
+    Kernel("max_pool2d_s8", "max_pool2d.c", TENSORS),
+    Kernel("average_pool2d_s8", "average_pool2d.c", TENSORS | ENTRIES, bounded=TAPS),
+    Kernel("pool_s16", "pool_s16.c", TENSORS | ENTRIES, bounded=TAPS),
+    Kernel(
+        "depthwise_conv2d_s8", "depthwise_conv2d.c",
+        TENSORS | EACH | {"p.ch.weights": "p->win.out_c * p->win.kernel_h * p->win.kernel_w"},
+        hints=[("p->win.out_c - 1 - o", "p->win.kernel_h * p->win.kernel_w"),
+               ("p->win.kernel_h - 1 - ky", "p->win.kernel_w"),
+               ("p->win.kernel_h - ky0", "p->win.kernel_w")],
+        lemmas=[("p->win.in_c - 1 - Q", "multiplier"), ("p->win.in_c - 2 - Q", "multiplier")],
+        invariants=[Invariant("o", "left", "first", "1", "Q",
+                              "Q * multiplier + multiplier - left == o && 0 <= left && left <= multiplier")],
+        bounded=TAPS, grouped="p.win.in_c",
+    ),
+    Kernel(
+        "conv2d_s8", "conv2d.c", TENSORS | EACH | {"p.ch.weights": "p->win.out_c * ROW_BYTES", "p.ch.table": "16"},
+        hints=[
+            OUTPUTS, ("p->groups - 1 - Q", "group_in"), ("p->groups - 2 - Q", "group_in"),
+            *((f"kernel_h - {k}", f"kernel_w{c}") for k in ("ky0", "ky1", "1 - ky") for c in ("", " * group_in")),
+            ("ky1", "kernel_w"), ("ky1", "kernel_w * group_in"),
+            *((f"kernel_w - {k}", "group_in") for k in ("kx0", "kx1", "1 - kx")),
+        ],
+        lemmas=[("p->groups - 1 - Q", "group_out"), ("p->groups - 2 - Q", "group_out")],
+        invariants=[Invariant("o", "left", "first", "group_in", "Q",
+                              "Q * group_out + group_out - left == o && 0 <= left && left <= group_out")],
+        contracts={"codes_ref": any_number}, grouped="p.groups",
+    ),
+    Kernel(
+        "conv2d_s16", "conv2d_s16.c", TENSORS | EACH | {"p.weights": "p->win.out_c * reduction"},
+        hints=[
+            ("p->win.out_c - 1 - o", "reduction"), ("p->groups - 1 - o / group_out", "group_in"),
+            *((f"p->win.kernel_h - {k}", f"p->win.kernel_w{c}")
+              for k in ("ky0", "1 - ky") for c in ("", " * group_in")),
+            *((f"p->win.kernel_w - {k}", "group_in") for k in ("kx1", "kx0", "1 - kx")),
+        ],
+        lemmas=[("p->groups - 1 - o / group_out", "group_out")], grouped="p.groups",
+    ),
+    Kernel(
+        "fully_connected_s8", "fully_connected.c",
+        {"p.x": "p->rows * p->in_k", "p.y": "p->rows * p->out_n",
+         "p.ch.weights": "p->out_n * ROW_BYTES", "p.ch.table": "16",
+         **dict.fromkeys(("p.ch.bias", "p.ch.mult", "p.ch.shift"), "p->out_n")},
+        hints=[("p->rows - row_begin", "p->in_k"), ("p->rows - row_begin", "p->out_n"),
+               ("p->rows - 1 - row", "p->in_k"),
+               ("p->rows - 1 - row", "p->out_n"), ("p->out_n - 1 - o", "ROW_BYTES")],
+        contracts={"dot_offset": reads(1, 2), "dot_codes": codes}, rows="p->rows",
+    ),
+]  # fmt: skip
+
+
+# --- the loader's tables ------------------------------------------------------------------------------------
+
+
+def record(tree: Tree) -> str | None:
+    """Record i of a table, for i below mica_count(): all of it lies in the table's section."""
+    text = tree.read("usermod_c/runtime/model.h")
+    place = "return f->base + f->s[kind].offset + (size_t)i * f->s[kind].record_bytes;"
+    count = "return f->s[kind].offset ? f->s[kind].bytes / f->s[kind].record_bytes : 0;"
+    if place not in text or count not in text:
+        return "mica_record or mica_count has another form"
+    names = ("i", "count", "record_bytes", "rest", "bytes")
+    i, n, each, rest, size = (Poly.name(name) for name in names)
+    facts = Facts(natural=set(names))
+    facts.add(both(eq(n * each + rest, size), le(i.plus(1), n)))
+    proved = facts.proves(le((i + ONE) * each, size), [(n - i - ONE, each)])
+    return None if proved else "a record passes its section"
