@@ -15,7 +15,7 @@ SHAPE = "usermod_c/kernels/shape.c"
 
 
 def conditions(source: Source, function: str) -> list[c_ast.Node]:
-    """The conditions of a function's ifs that return, in their order."""
+    """Return the conditions of a function's ifs that return, in their order."""
     found: list[c_ast.Node] = []
 
     def visit(node: c_ast.Node) -> None:
@@ -29,7 +29,7 @@ def conditions(source: Source, function: str) -> list[c_ast.Node]:
 
 
 def word(node: c_ast.Node, given: dict[str, Typed]) -> Typed:
-    """An expression in C on words; a name stands for itself, or for a field, or an element of an array."""
+    """Return an expression in C on words; a name stands for itself, or for a field, or an element of an array."""
     if isinstance(node, c_ast.Constant):
         return z3.BitVecVal(int(node.value.rstrip("u"), 0), 32), "u" not in node.value
     if isinstance(node, c_ast.ArrayRef):

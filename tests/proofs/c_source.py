@@ -80,7 +80,7 @@ class State:
 
 @dataclass(frozen=True)
 class Invariant:
-    """Of a loop over `of` whose variables have no closed form. pointer moves by step * ghost; the formula holds."""
+    """Describe a loop over `of` without closed forms. pointer moves by step * ghost; the formula holds."""
 
     of: str
     variable: str
@@ -98,7 +98,7 @@ class Source:
 
 
 def read(tree: Tree, *paths: str) -> Source:
-    """The functions of files and of their headers."""
+    """Read the functions of files and of their headers."""
     with tempfile.TemporaryDirectory() as name, tree.folder() as root:
         for header, text in LIBC.items():
             (Path(name) / header).write_text(text, encoding="utf-8")
@@ -136,7 +136,7 @@ def _enums(node: c_ast.Node) -> Iterable[c_ast.Enum]:
 
 
 def changed(node: c_ast.Node | None) -> set[str]:
-    """Local variables that a piece of C writes to."""
+    """Return the local variables that a piece of C writes to."""
     if node is None:
         return set()
     found: set[str] = set()
@@ -171,5 +171,5 @@ def common(a: Type, b: Type) -> Type:
 
 
 def parsed(text: str) -> c_ast.Node:
-    """An expression in C."""
+    """Parse an expression in C."""
     return _parse(f"void f(void) {{ {text}; }}")[0].body.block_items[0]

@@ -1,4 +1,4 @@
-"""Expressions in C as polynomials, what is proved of each, and what is known behind it."""
+"""Expressions in C as polynomials, and the claims about each."""
 
 from __future__ import annotations
 
@@ -140,7 +140,7 @@ class Expressions:
         return "array", node
 
     def field(self, state: State, path: str) -> Value:
-        """What a structure of the caller holds, by its path."""
+        """Return the content of a structure of the caller, by its path."""
         if path in self.given:
             return self.given[path]
         fields = path.split(".")
@@ -273,7 +273,7 @@ class Expressions:
         return self.quotient(state, a, b, type, node.op)
 
     def bound(self, state: State, a: Poly, b: Poly) -> None:
-        """Add what is known of a product of two numbers that have the limits `bounded` says."""
+        """Add the limits of a product of two numbers that have the limits `bounded` says."""
         for texts in self.bounded if len(a.names() | b.names()) > 1 else ():
             most = [self._expression(state, text) for text in texts]
             if most[0] is None or most[1] is None:
@@ -298,7 +298,7 @@ class Expressions:
         return Number(q if op == "/" else r, type)
 
     def truth(self, state: State, node: c_ast.Node) -> Number:
-        """A condition as a number, 0 or 1."""
+        """Return a condition as a number, 0 or 1."""
         f = self.condition(state, node)
         if isinstance(f, bool):
             return Number(Poly.number(int(f)))

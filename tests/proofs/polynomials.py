@@ -1,6 +1,6 @@
 """Integers as polynomials over named numbers, formulas over them, and their proofs in linear arithmetic: a product of
-names is a number of its own, of which Z3 knows what its factors say (see Facts.proves). Fractions are allowed: what
-holds of them holds of integers."""
+names is a number of its own, and Z3 knows the consequences of its factors (see Facts.proves).
+Fractions are allowed: their proofs hold for integers."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class Poly:
         return 0 if not self.terms else self.terms[0][1] if self.terms[0][0] == () and len(self.terms) == 1 else None
 
     def put(self, values: dict[str, Poly]) -> Poly:
-        """The polynomial with others in the place of names."""
+        """Return the polynomial with others in the place of names."""
         if not values.keys() & self.names():
             return self
         found = Poly(())
@@ -73,7 +73,7 @@ class Poly:
         return found
 
     def divided(self, by: Poly) -> Poly | None:
-        """The quotient by one term, where it divides all."""
+        """Return the quotient by one term, where it divides all."""
         if len(by.terms) != 1:
             return None
         m, c = by.terms[0]
@@ -117,7 +117,7 @@ def polys(f: Formula) -> Iterable[Poly]:
 
 
 def known(f: Formula) -> Iterable[Formula]:
-    """What a true formula says without alternatives."""
+    """Return the parts of a true formula that have no alternatives."""
     if isinstance(f, bool):
         return
     if f[0] == "and":
@@ -141,7 +141,7 @@ def term(p: Poly) -> Any:
 
 
 def formula(f: Formula, values: dict[str, Poly], true: bool = True) -> Any:
-    """Of Z3, with no negation but of true and false: an integer that is not 0 at most is 1 at least."""
+    """Translate for Z3, with no negation but of true and false: an integer that is not 0 at most is 1 at least."""
     if isinstance(f, bool):
         return z3.BoolVal(f is true)
     if f[0] == "not":
@@ -164,7 +164,7 @@ def fresh(name: str) -> Poly:
 
 @dataclass
 class Types:
-    """What names are by their types alone: true everywhere. most: limits of those that are 0 at least."""
+    """Hold the limits of names by their types alone. most: limits of those that are 0 at least."""
 
     formulas: list[Formula] = field(default_factory=list)
     most: dict[str, int] = field(default_factory=dict)
@@ -173,7 +173,7 @@ class Types:
 
 @dataclass
 class Facts:
-    """What is known where a proof stands. positive: names that are 1 at least, natural: 0 at least."""
+    """Hold the facts at one place of a proof. positive: names that are 1 at least, natural: 0 at least."""
 
     formulas: list[Formula] = field(default_factory=list)
     natural: set[str] = field(default_factory=set)
@@ -198,7 +198,7 @@ class Facts:
         return name in self.natural or name in self.positive or name in self.types.most
 
     def values(self) -> dict[str, Poly]:
-        """Names that are known to be a number, or another name."""
+        """Return names that are known to be a number, or another name."""
         found = {}
         for f in self.formulas:
             for part in known(f):
@@ -216,7 +216,7 @@ class Facts:
         return {name: p.put(found) for name, p in found.items()}
 
     def proves(self, claim: Formula, products: Iterable[tuple[Poly, Poly]] = ()) -> bool:
-        """Whether the claim follows, in linear arithmetic, with products of pairs that are 0 at least."""
+        """Return True if the claim follows, in linear arithmetic, with products of pairs that are 0 at least."""
         state = len(self.formulas), len(self.natural), len(self.positive), len(self.types.known)
         if self.session is None or self.session.state != state:
             self.session = Session(self, state)
@@ -241,7 +241,7 @@ class Session:
         return bool(found)
 
     def add(self, formulas: Iterable[Formula], seen: set[Monomial]) -> None:
-        """Add formulas, and what is known of the products in them."""
+        """Add formulas, and the limits of the products in them."""
         waiting = []
         for f in formulas:
             self.solver.add(formula(f, self.values))

@@ -39,7 +39,7 @@ page. Sentences are of SPEC.md or of the file named. A test plants each fault an
 
 
 def diff(old: str, new: str) -> str:
-    """The words that a planted fault changes."""
+    """Return the words that a planted fault changes."""
     a, b = old.split(), new.split()
     while a and b and a[0] == b[0]:
         a, b = a[1:], b[1:]
@@ -49,7 +49,7 @@ def diff(old: str, new: str) -> str:
 
 
 def page() -> str:
-    """The page of all theorems; a sentence of another page stands there once."""
+    """Return the page of all theorems; a sentence of another page stands there once."""
     parts, last = [HEAD], ""
     for t in sorted(THEOREMS, key=lambda t: [s.sentence for s in THEOREMS].index(t.sentence)):
         sentence = DITTO if t.sentence == last else t.sentence

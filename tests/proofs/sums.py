@@ -24,7 +24,7 @@ RESULTS = ("a4", "t6", "a6", "t1")  # of a tile's outputs (0, 0), (0, 1), (1, 0)
 
 
 def transformed(functions: ctypes.CDLL, name: str, values: np.ndarray) -> np.ndarray:
-    """What the C makes of rows of int8: the 16 positions of each."""
+    """Run the C on rows of int8; return the 16 positions of each."""
     found = []
     for row in values.astype(np.int8):
         to = np.zeros(64, np.int16)
@@ -34,7 +34,7 @@ def transformed(functions: ctypes.CDLL, name: str, values: np.ndarray) -> np.nda
 
 
 def ended(text: str, sums: np.ndarray) -> dict[str, np.ndarray]:
-    """The registers before the requantisation: the lines behind the label `tile`, of sums by position."""
+    """Return the registers before the requantisation: the lines behind the label `tile`, of sums by position."""
     body = text[text.index("\ntile:") : text.index("STORE a4, a1")]
     registers: dict[str, np.ndarray] = {"t2": np.zeros(sums.shape[1:], np.int64)}  # the bias
     known = macros(text)

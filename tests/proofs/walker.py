@@ -1,8 +1,7 @@
 """Follows functions in C with polynomials for integers: every access inside its buffer, no integer beyond its type.
 
-The text of the function itself is read. A loop's variables have a closed form, of which is checked that an iteration
-goes from n to n + 1; or an invariant that its kernel gives. What is read from a buffer is any number: sums of such
-numbers are another theorem's."""
+The text of the function itself is read. A loop's variables have a closed form, and an iteration is checked to go from n
+to n + 1; or they have an invariant that the kernel gives. Buffers hold any numbers: sums are another theorem's."""
 
 from __future__ import annotations
 
@@ -20,7 +19,7 @@ class Walker(Expressions):
     """Expressions, and the statements around them."""
 
     def call(self, state: State, name: str, args: list[Value]) -> list[State]:
-        """The ways through a function of this source."""
+        """Return the ways through a function of this source."""
         f = self.source.functions[name]
         inner = State(state.facts.copy(), {})
         before, self.where = self.where, name
@@ -32,7 +31,7 @@ class Walker(Expressions):
             self.where = before
 
     def ways(self, s: State, node: c_ast.Node) -> list[tuple[State, Value]]:
-        """The value of a whole expression; of a call or a choice one for each way."""
+        """Return the value of a whole expression; of a call or a choice one for each way."""
         if isinstance(node, c_ast.FuncCall) and node.name.name not in self.contracts:
             args = [self.value(s, a) for a in (node.args.exprs if node.args else [])]
             ends = self.call(s, node.name.name, args)
@@ -183,7 +182,7 @@ class Walker(Expressions):
     def _deltas(
         self, s: State, names: list[str], cond: Any, after: Any, body: Any
     ) -> tuple[dict[str, Poly], Invariant | None]:
-        """By how much each variable changes in any iteration, where that is always the same."""
+        """Return the step of each variable that is the same in every iteration."""
         trial = s.copy()
         marks: dict[str, Poly] = {}
         for name in names:
@@ -223,7 +222,7 @@ class Walker(Expressions):
         return found, chosen
 
     def _times(self, s: State, at: Callable[[Poly], dict[str, Value]], n: Poly, cond: Any) -> Poly | None:
-        """How often a loop `i < end` or `i != end` runs, where that can be said."""
+        """Return the number of iterations of a loop `i < end` or `i != end`, or None."""
         if not isinstance(cond, c_ast.BinaryOp) or cond.op not in ("<", "!="):
             return None
         trial = State(s.facts.copy(), at(n))

@@ -102,7 +102,7 @@ def taps_contract(w: Walker, s: State, args: list[Value]) -> None:
 
 
 def reads(*counted: int) -> Contract:
-    """A function that reads as many elements of its pointers as its last argument says; returns any number."""
+    """Return the contract of a function that reads as many elements as its last argument says."""
 
     def contract(w: Walker, s: State, args: list[Value]) -> Value:
         n = number(args[-1])
@@ -120,7 +120,7 @@ def any_number(w: Walker, s: State, args: list[Value]) -> Value:
 
 
 def row_bytes(w: Walker, s: State, args: list[Value]) -> Value:
-    """Room for k weights and at most 15 bytes to fill it; of codes the bytes of a row, whatever they are."""
+    """Room for k weights and at most 15 bytes to fill it; of codes the bytes of a row."""
     layout, k = (number(a) for a in args)
     found = Poly.name("ROW_BYTES")
     coded = eq(layout, Poly.number(CODES4))
