@@ -103,7 +103,7 @@ def row(name: str, model: Path, calib: Path, other: Path | None) -> list[str]:
     said = quality.measure(compiled)
     inputs = {i: compiled.core.value(i).shape for i in compiled.core.inputs}
     samples = samples_for(compiled.core, others or unseen(name, inputs, calib, other))
-    true = quality.measured(compiled, samples)
+    true = quality._measure(compiled, samples, "eval")
     if said is None:
         return [name, "-", "-", "no figure"]
     a, b = said.facts(), true.facts()

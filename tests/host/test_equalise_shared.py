@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from mica.ir.graph import Graph, Node, Value
-from mica.quantise import equalise_shared, simulate
+from mica.quantise import equalise_shared, room, simulate
 from mica.quantise.calibrate import Samples
 from mica.quantise.params import choose_quants
 from mica.quantise.tune import RECIPES, _Bench, _Floats, _Stages
@@ -94,7 +94,9 @@ def decoder() -> tuple[Graph, Samples, list[tuple[str, str]]]:
 
 def noise(g: Graph, samples: Samples) -> float:
     """Noise of the output in dB: calibrated with half of the samples, measured on the other half."""
-    built = _Bench(_Floats(g, samples[0::2], _Stages(None, 1), []), "minmax", RECIPES).build(RECIPES[0])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(room, "FULL", 0)  # few samples have room, which hides what equalising wins
+        built = _Bench(_Floats(g, samples[0::2], _Stages(None, 1), []), "minmax", RECIPES).build(RECIPES[0])
     quants = choose_quants(built.graph, built.ranges)
     only = Graph(built.exact.name, built.exact.inputs, ["out"])
     only.values, only.nodes = built.exact.values, built.exact.nodes

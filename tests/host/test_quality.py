@@ -97,6 +97,24 @@ def test_what_others_lose_is_measured_on_samples_without_part_in_the_ranges(tmp_
     assert t.scale * 255 > 0.9 * np.ptp(x)
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_fresh_numbers_are_as_near_as_the_line_tells(seed: int, tmp_path: Path) -> None:
+    """A few of 500 fresh rows lie beyond all that 64 samples reached; cut off, they would make most of the error."""
+    net, r = Net(), np.random.default_rng(seed)
+    y = net.add("Tanh", net.add("Gemm", net.input([1, 6]), net.const(r.normal(size=(6, 12)).astype(np.float32))))
+    net.output(net.add("Gemm", y, net.const(r.normal(size=(12, 1)).astype(np.float32))))
+    x = r.normal(size=(564, 6)).astype(np.float32)
+    compiled = compile_file(net.save(tmp_path), {"x": x[:64]})
+    told = quality.measure(compiled)
+    real = np.stack([truth(net, {"x": row[None]})[net.outputs[0].name] for row in x[64:]])
+    with HostRunner(compiled.data) as runner:
+        out = runner.model.tensors[runner.model.outputs[0]]
+        found = [dequantise_output(runner.run([runner.quantise([row[None]])])[0][0], out) for row in x[64:]]
+    db = 10 * np.log10(varies(list(real)) / float(np.sum((real - np.array(found).reshape(real.shape)) ** 2)))
+    assert told is not None and told.errors.sqnr_db is not None and told.errors.plus_minus_db is not None
+    assert db > 30 and abs(told.errors.sqnr_db - db) < max(3.0, told.errors.plus_minus_db), (db, told.facts()["line"])
+
+
 def test_a_wrong_layer_in_the_file_is_seen(tmp_path: Path) -> None:
     """Nothing in front of the bytes that are written is measured: the line falls with any of their layers."""
     compiled = compile_file(network().save(tmp_path), {"x": samples(32)})
@@ -121,7 +139,11 @@ def test_votes_raise_a_doubt(tmp_path: Path) -> None:
     for votes in (True, False):
         net = Net()
         d = net.add("Gemm", net.input([1, 8]), net.random(8, 6))
-        v = net.add("Cast", net.add("Less", d, net.const(np.float32([0]))), to=1) if votes else net.add("Tanh", d)
+        v = (
+            net.add("Cast", net.add("Less", d, net.const(np.zeros(1, np.float32))), to=1)
+            if votes
+            else net.add("Tanh", d)
+        )
         net.output(net.add("MatMul", v, net.random(6, 3)))
         x = np.random.default_rng(1).uniform(-1, 1, (200, 8)).astype(np.float32)
         real = np.stack([truth(net, {"x": row[None]})[net.outputs[0].name] for row in x])
@@ -129,7 +151,7 @@ def test_votes_raise_a_doubt(tmp_path: Path) -> None:
         told = quality.measure(compile_file(net.save(tmp_path), {"x": far}))
         assert told is not None
         found.append(told.cannot_tell)
-    assert "comparison" in found[0] and not found[1], found
+    assert "comparison" in found[0] and "comparison" not in found[1], found
 
 
 def test_a_warning_is_said_again_at_the_end(tmp_path: Path, capsys: Capsys) -> None:

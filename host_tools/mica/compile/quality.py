@@ -18,9 +18,10 @@ from mica.file.codec import ModelFile
 from mica.format.names import clean
 from mica.format.values import QUANTISED, dequantise_output, quantise_input
 from mica.printable import attributes
+from mica.quantise.tune import thin
 from mica.reference import float_ops
 from mica.run.evaluation import Dataset
-from mica.run.output_errors import CLASS, MAP, NUMBERS, SCORES, OutputErrors, Sums
+from mica.run.output_errors import CLASS, MAP, NUMBERS, SCORES, OutputErrors, Sums, beyond
 
 SAMPLES = 64  # at most
 MAX_MACS = 300_000_000  # of all of them; two samples always
@@ -89,8 +90,8 @@ def measure(compiled: Compiled, data: Dataset | None = None) -> Quality | None:
     if unseen is None:
         return None
     n = _number(compiled)
-    held = _thin(unseen.samples, n if not unseen.seen else max(n // 2, n - len(unseen.seen)))
-    samples = [*held, *_thin(unseen.seen, n - len(held))]
+    held = thin(unseen.samples, n if not unseen.seen else max(n // 2, n - len(unseen.seen)))
+    samples = [*held, *thin(unseen.seen, n - len(held))]
     kind = unseen.kind if tuned.ranges else "unseen"
     if compiled.made_up:
         kind = "made up" if tuned.ranges else "made up, own scales"
@@ -106,17 +107,8 @@ def measure(compiled: Compiled, data: Dataset | None = None) -> Quality | None:
     return found
 
 
-def measured(compiled: Compiled, samples: Samples) -> Quality:
-    """Measure the compiled model on samples that it did not see."""
-    return _measure(compiled, samples, "eval")
-
-
 def _number(compiled: Compiled) -> int:
     return max(2, min(SAMPLES, MAX_MACS // max(compiled.macs, 1)))
-
-
-def _thin(samples: Samples, n: int) -> Samples:
-    return samples if len(samples) <= n else [samples[k * len(samples) // n] for k in range(n)]
 
 
 def _of_data(data: Dataset, name: str, shape: tuple[int, ...], n: int) -> Samples:
@@ -152,6 +144,7 @@ def _measure(compiled: Compiled, samples: Samples, data: str, classes: bool = Fa
     labels = compiled.model.metadata.get("labels", "").count("\n") + 1
     errors, layers = OutputErrors(model, labels, classes), Sums()
     steps = {model.tensors[s.outputs[0]].name: s for s in model.steps}
+    reached: dict[str, list[tuple[float, float]]] = {}  # by each layer, in each sample
     truths: dict[str, bool] = {}  # layers that give 0 and 1 alone
     for sample in samples:
         run.feed(sample)
@@ -168,10 +161,14 @@ def _measure(compiled: Compiled, samples: Samples, data: str, classes: bool = Fa
             if (key := clean(name)) in found:
                 y, integers = found.pop(key)
                 layers.add(key, real, dequantise_output(integers, y))
+                reached.setdefault(key, []).append((float(real.max()), float(-real.min())))
                 if steps[key].kernel == "lut_s8":
                     truths[key] = truths.get(key, True) and bool(np.isin(real, (0, 1)).all())
         errors.add([expected[o] for o in exact.outputs], outputs)
     errors.jumps = any(truth and layers.db(key) is not None for key, truth in truths.items())
+    ends = {name: model.tensors[step.outputs[0]] for name, step in steps.items()}
+    lost = [beyond(ends[key], r) / layers.varies(key) for key, r in reached.items() if layers.varies(key) > 0]
+    errors.cut = len(samples) * max(lost, default=0.0)
     known = {name: db for name in layers.signal if (db := layers.db(name)) is not None}
     worst = min(known, key=known.__getitem__, default=None)
     layer = worst and {"name": steps[worst].name, "kernel": steps[worst].kernel, "sqnr_db": known[worst]}

@@ -29,6 +29,11 @@ class Op:
     variadic: bool = False  # takes more activations than `activations`, up to schema.MAX_INPUTS
     shape: shapes.Rule = shapes.same  # of the output
 
+    @property
+    def selects(self) -> bool:
+        """True if one scale serves inputs and output."""
+        return self.keeps_quant or self.joins
+
 
 _WINDOW = ("strides", "dilations", "pads")
 
@@ -85,12 +90,10 @@ CORE = (
     Op("Div", 2, (), ("clip",), "div_s8", clips=True, shape=shapes.broadcast),
     Op("MinMax", 2, (), ("larger", "clip"), "minmax_s8", clips=True, shape=shapes.broadcast),
     Op("Greater", 2, (), (), "add_s8", shape=shapes.broadcast),  # 1 where a > b, else 0
-    Op(
-        "Where", 3, (), ("clip",), "mul_s8", clips=True, shape=shapes.broadcast
-    ),  # c, a, b: a where c is 1, b where it is 0
-    Op(
-        "Mask", 2, (), ("axis",), "add_s8", shape=shapes.broadcast
-    ),  # x, m: x where m is 0, the least of y where it is 1 (passes/masks.py)
+    # c, a, b: a where c is 1, b where it is 0
+    Op("Where", 3, (), ("clip",), "mul_s8", clips=True, shape=shapes.broadcast),
+    # x, m: x where m is 0, the least of y where it is 1 (passes/masks.py)
+    Op("Mask", 2, (), ("axis",), "add_s8", shape=shapes.broadcast),
     Op("PRelu", 2, (), ("clip",), "mul_s8", clips=True, shape=shapes.broadcast),  # x, slope
     Op("MatMul", 2, (), ("transpose_b", "factor", "clip"), "matmul_s8", clips=True, shape=shapes.matrix_product),
     Op("Reduce", 1, (), ("mode", "axis", "axes", "factor", "clip"), "reduce_s8", clips=True, shape=shapes.reduced),
@@ -105,9 +108,8 @@ CORE = (
         shape=shapes.reduced,
     ),
     Op("ArgMax", 1, (), ("axis", "minimum", "select_last"), "argmax_s8", shape=shapes.reduced),  # gives int32
-    Op(
-        "TopK", 1, (), ("axis", "smallest"), "top_k_s8", shape=shapes.top_k
-    ),  # gives int32: the places; the values are picked by them
+    # gives int32: the places; the values are picked by them
+    Op("TopK", 1, (), ("axis", "smallest"), "top_k_s8", shape=shapes.top_k),
     Op("LayerNorm", 1, ("gamma", "beta"), ("mode", "axis", "inner", "epsilon", "clip"), "layer_norm_s8", clips=True),
     Op(  # inputs: sequence, initial hidden state, initial cell state; constants and attributes: reference/recurrent.py
         "Recurrent",
@@ -118,9 +120,8 @@ CORE = (
         variadic=True,
         shape=shapes.recurrent,
     ),
-    Op(
-        "Custom", 1, (), ("definition", "operator"), "custom_s8", variadic=True, shape=shapes.unknown
-    ),  # the user's own: mica/custom.py
+    # the user's own: mica/custom.py
+    Op("Custom", 1, (), ("definition", "operator"), "custom_s8", variadic=True, shape=shapes.unknown),
     Op("Softmax", 1, (), (), "softmax_s8"),
     # queries, keys, values, length (int32): softmax(queries keys^T * factor) values, over the first length + more rows
     Op("Attend", 4, (), ("factor", "more"), "attend_s8", shape=shapes.attend),
@@ -131,12 +132,10 @@ CORE = (
     Op("Unary", 1, (), ("function", "arguments"), "lut_s8"),
     Op("Transpose", 1, (), ("perm",), "transpose_s8", keeps_quant=True, shape=shapes.transpose),
     Op("Reshape", 1, (), (), None, keeps_quant=True, shape=shapes.reshape),  # no kernel: two names for the same bytes
-    Op(
-        "Remap", 1, (), ("axes",), "move_s8", keeps_quant=True, shape=shapes.remap
-    ),  # one ir.strided_copy.AxisMap a dimension
-    Op(
-        "StridedCopy", 1, (), ("begin", "places"), "move_s8", keeps_quant=True, shape=shapes.strided_copy
-    ),  # as ir.strided_copy.StridedCopy
+    # one ir.strided_copy.AxisMap a dimension
+    Op("Remap", 1, (), ("axes",), "move_s8", keeps_quant=True, shape=shapes.remap),
+    # as ir.strided_copy.StridedCopy
+    Op("StridedCopy", 1, (), ("begin", "places"), "move_s8", keeps_quant=True, shape=shapes.strided_copy),
     Op("Gather", 1, ("indices",), ("axis",), "gather_s8", keeps_quant=True, shape=shapes.gather),
     # x, rows, index (int32): x, but its rows from the index on are others
     Op("ScatterRows", 3, (), ("axis", "circular"), "scatter_s8", joins=True, shape=shapes.scatter_rows),

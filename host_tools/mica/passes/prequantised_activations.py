@@ -43,7 +43,7 @@ def _step(g: Graph) -> bool:
             finest = min((grid_of(n) for n in consumers[x.name] if is_quantise(n)), key=lambda q: q.scale)
             x.quant = finest
             selection = producers.get(x.name)
-            if selection is not None and _selects(selection):
+            if selection is not None and CORE_BY_NAME[selection.op].selects:
                 _above(g, selection, node.name)
             return True
         if x.quant == grid and _drop(g, node):
@@ -51,17 +51,11 @@ def _step(g: Graph) -> bool:
     return False
 
 
-def _selects(node: Node) -> bool:
-    """True if the node's kernel has one scale for inputs and output."""
-    op = CORE_BY_NAME[node.op]
-    return op.keeps_quant or op.joins
-
-
 def _of_selection(g: Graph, x: str, producers: dict[str, Node]) -> Quant | None:
     """Scale and zero point of the tensor that x is selected from, else None."""
     while g.value(x).quant is None:
         node = producers.get(x)
-        if node is None or not _selects(node):
+        if node is None or not CORE_BY_NAME[node.op].selects:
             return None
         sources = [i for i in node.inputs if i and not g.is_const(i)]
         if len(sources) != 1:

@@ -44,7 +44,7 @@ class Groups:
         if b in self.fixed:
             assert self.fixed.setdefault(a, self.fixed[b]) == self.fixed[b], (a, b)
         if b in self.ranges:
-            self.ranges[a] = _both(self.ranges.get(a), self.ranges[b])
+            self.ranges[a] = both(self.ranges.get(a), self.ranges[b])
 
     def quant(self, name: str) -> Quant | None:
         """The given scale of a value's group."""
@@ -55,7 +55,7 @@ class Groups:
         return self.ranges[self.find(name)]
 
 
-def _both(a: Range | None, b: Range) -> Range:
+def both(a: Range | None, b: Range) -> Range:
     return b if a is None else Range(min(a.low, b.low), max(a.high, b.high))
 
 
@@ -77,7 +77,7 @@ def group(g: Graph, fixed: Mapping[str, Quant], ranges: Mapping[str, Range]) -> 
         elif node.op == "ScatterRows":  # so that it can be written in place
             groups.union(node.inputs[0], node.outputs[0])
     joins = [n for n in g.nodes if CORE_BY_NAME[n.op].joins]
-    derived = {n.outputs[0] for n in g.nodes if CORE_BY_NAME[n.op].keeps_quant or CORE_BY_NAME[n.op].joins}
+    derived = {n.outputs[0] for n in g.nodes if CORE_BY_NAME[n.op].selects}
     for name in activations:
         if groups.quant(name) is None and name not in derived:
             _note(groups, name, ranges[name])
@@ -123,7 +123,7 @@ def _activations(g: Graph, node: Node) -> int:
 
 def _note(groups: Groups, name: str, r: Range) -> None:
     root = groups.find(name)
-    groups.ranges[root] = _both(groups.ranges.get(root), r)
+    groups.ranges[root] = both(groups.ranges.get(root), r)
 
 
 def real_range(q: Quant) -> Range:
@@ -161,13 +161,13 @@ def _range(g: Graph, groups: Groups, node: Node, inputs: list[str], ranges: Mapp
     found: Range | None = None
     for i in inputs:
         q = groups.quant(i)
-        found = _both(found, real_range(q) if q is not None else groups.ranges[groups.find(i)])
+        found = both(found, real_range(q) if q is not None else groups.ranges[groups.find(i)])
     for c in constants(g, node):
         r = Range(float(c.min()), float(c.max()))
         if found is not None:
             room = max(width(found), MASK)
             r = Range(max(r.low, min(found.low, 0.0) - room), min(r.high, max(found.high, 0.0) + room))
-        found = _both(found, r)
+        found = both(found, r)
     assert found is not None
     return found
 
@@ -179,7 +179,7 @@ def _may_share(g: Graph, groups: Groups, node: Node, i: str) -> bool:
     a, b = groups.fixed.get(mine), groups.fixed.get(theirs)
     if a is not None or b is not None:
         return a == b or (a is None and b is not None and _within(groups.ranges[mine], b))
-    wide = width(_both(groups.ranges[mine], groups.ranges[theirs]))
+    wide = width(both(groups.ranges[mine], groups.ranges[theirs]))
     return wide <= WIDENS * width(groups.ranges[mine]) or not _others(g, groups, mine, node)
 
 

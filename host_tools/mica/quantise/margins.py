@@ -25,7 +25,7 @@ from mica.ir.vectors import Machine
 from mica.kernels.vectors import REACH, SQUARES
 from mica.printable import shown
 from mica.quantise.calibrate import Runs, Samples
-from mica.quantise.groups import WIDENS, width
+from mica.quantise.groups import WIDENS, both, width
 from mica.quantise.histogram import Range
 from mica.reference import unary, vectors
 
@@ -66,14 +66,14 @@ def widened(g: Graph, ranges: Mapping[str, Range]) -> Mapping[str, Range]:
                 classes = (g.value(node.inputs[0]).shape or (1,))[-1]
                 result[name] = _logits(result[name], curve, classes, alone, node_clip)
         if curve is not None and node.outputs[0] in result:
-            result[node.outputs[0]] = _both(result[node.outputs[0]], curve.limits)
+            result[node.outputs[0]] = both(result[node.outputs[0]], curve.limits)
     for node in g.nodes:
         if node.op in KEEP and node.outputs[0] in scored and node.outputs[0] in result:
-            result[node.outputs[0]] = _both(result[node.outputs[0]], Range(0.0, 1.0))
+            result[node.outputs[0]] = both(result[node.outputs[0]], Range(0.0, 1.0))
     for node in g.nodes:
         if node.op == "Machine" and _labelled(g, node.outputs[0]) and _ends_far(node.attrs["vectors"]):
             far = node.attrs["vectors"].bias  # the score of what resembles no support vector
-            result[node.outputs[0]] = _both(result[node.outputs[0]], Range(float(far.min()), float(far.max())))
+            result[node.outputs[0]] = both(result[node.outputs[0]], Range(float(far.min()), float(far.max())))
         elif node.op == "Neighbours" and node.attrs["vectors"].weights == REACH and node.outputs[0] in result:
             _reach(g, node.outputs[0], result)
     return result
@@ -92,10 +92,10 @@ def _reach(g: Graph, far: str, result: MutableMapping[str, Range]) -> None:
             known[y] = Range(float(values.min()), float(values.max()))
         elif node.op == "Mul":
             known[y] = Range(result[y].low, 2 * result[y].high)
-        elif _moves(node):
+        elif CORE_BY_NAME[node.op].selects:
             known[y] = seen
     for name, seen in known.items():
-        result[name] = _both(result[name], seen)
+        result[name] = both(result[name], seen)
 
 
 def _ends_far(m: Machine) -> bool:
@@ -113,7 +113,7 @@ def heads(g: Graph) -> list[Node]:
     """The sigmoids and softmaxes whose results are outputs of the model, or scores made of such."""
     near = set(g.outputs)
     for node in reversed(g.nodes):
-        if node.outputs[0] in near and (_moves(node) or node.op in KEEP):
+        if node.outputs[0] in near and (CORE_BY_NAME[node.op].selects or node.op in KEEP):
             near.update(node.inputs)
     found = [n for n in g.nodes if n.outputs[0] in near and n.op in ("Softmax", "LogSoftmax", "Unary")]
     found = [n for n in found if n.op != "Unary" or ((curve := _curve(n)) is not None and not curve.signed)]
@@ -152,7 +152,7 @@ def _logits(seen: Range, curve: Curve | None, classes: int, alone: bool, clip: t
         wide = Range(min(seen.low, 0.0) - more, max(seen.high, 0.0) + more)
     else:
         part = min(1.0, WIDENS * own / width(curve.confident))
-        wide = _both(seen, Range(part * curve.confident.low, part * curve.confident.high))
+        wide = both(seen, Range(part * curve.confident.low, part * curve.confident.high))
         if alone:
             wide = Range(max(wide.low, curve.flat.low), min(wide.high, curve.flat.high))
     least, most = clip
@@ -162,18 +162,10 @@ def _logits(seen: Range, curve: Curve | None, classes: int, alone: bool, clip: t
     )
 
 
-def _both(a: Range, b: Range) -> Range:
-    return Range(min(a.low, b.low), max(a.high, b.high))
-
-
 def _clip(g: Graph, name: str) -> tuple[Any, Any]:
     node = g.producers().get(name)
     clip: tuple[Any, Any] = node.attrs.get("clip", (None, None)) if node is not None else (None, None)
     return clip
-
-
-def _moves(node: Node) -> bool:
-    return CORE_BY_NAME[node.op].keeps_quant or CORE_BY_NAME[node.op].joins
 
 
 def _behind(g: Graph, name: str) -> list[str]:
@@ -183,7 +175,9 @@ def _behind(g: Graph, name: str) -> list[str]:
     while todo:
         for node in consumers.get(todo.pop(), ()):
             y = node.outputs[0]
-            if y not in found and (_moves(node) or (node.op in KEEP and all(_is_score(g, i) for i in node.inputs))):
+            if y not in found and (
+                CORE_BY_NAME[node.op].selects or (node.op in KEEP and all(_is_score(g, i) for i in node.inputs))
+            ):
                 found[y] = None
                 todo.append(y)
     return list(found)
@@ -199,7 +193,7 @@ def _is_score(g: Graph, name: str) -> bool:
     if node.op == "Unary":
         curve = _curve(node)
         return curve is not None and curve.limits.low >= 0 and curve.limits.high <= 1
-    return node.op == "Softmax" or ((_moves(node) or node.op in KEEP) and _is_score(g, node.inputs[0]))
+    return node.op == "Softmax" or ((CORE_BY_NAME[node.op].selects or node.op in KEEP) and _is_score(g, node.inputs[0]))
 
 
 def _sources(g: Graph, name: str) -> list[str]:
@@ -208,7 +202,7 @@ def _sources(g: Graph, name: str) -> list[str]:
     found, todo = {name: None}, [name]
     while todo:
         node = producers.get(todo.pop())
-        for i in node.inputs if node is not None and _moves(node) else ():
+        for i in node.inputs if node is not None and CORE_BY_NAME[node.op].selects else ():
             if i not in found and not g.is_const(i):
                 found[i] = None
                 todo.append(i)
@@ -223,7 +217,7 @@ def _read_by(g: Graph, name: str, ends: list[Node]) -> bool:
         if at in g.outputs:
             return False
         for node in consumers.get(at, ()):
-            if _moves(node):
+            if CORE_BY_NAME[node.op].selects:
                 todo.append(node.outputs[0])
             elif id(node) not in known:
                 return False

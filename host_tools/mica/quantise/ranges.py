@@ -84,7 +84,7 @@ def choose(
 def _open(g: Graph, ranges: Mapping[str, Range]) -> list[str]:
     """Activations whose scale follows from their own range, rather than from their operator or from another tensor."""
     quants = choose_quants(g, ranges)
-    told = {n.outputs[0] for n in g.nodes if CORE_BY_NAME[n.op].keeps_quant or CORE_BY_NAME[n.op].joins}
+    told = {n.outputs[0] for n in g.nodes if CORE_BY_NAME[n.op].selects}
     told |= {name for name, v in g.values.items() if v.quant is not None}
     return [n for n in quants if n not in told and quants[n] == from_range(ranges[n])]
 

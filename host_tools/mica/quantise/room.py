@@ -1,42 +1,48 @@
-"""Room in the ranges of a model's outputs: few samples hold none of those that lie further out.
+"""Room in ranges when samples are few: these hold none of the values that lie further out.
 
 What 64 samples reach, every thirtieth of the next ones leaves, and what is cut off there makes most of a small model's
-error. An output has steps to spare: what is inside of a network rounds more. From FULL samples on, ranges are as seen.
+error. The fewer numbers calibration saw of an activation, the more room pays, even if it rounds more. Scores need none
+(`margins.py`): a class survives a cut. From FULL samples on, ranges are as the methods say.
 """
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from mica.ir.graph import Graph
-from mica.ir.ops import CORE_BY_NAME
 from mica.passes.leaf_trees import bounds
+from mica.quantise import margins
 from mica.quantise.histogram import Range
 
 FULL = 128  # samples
-MOST = 0.15  # of the width, on each side
+SEEN = 10_000  # numbers; an activation of which so many were seen gets no room
+PART = 0.06  # of the width, for each factor e that an activation is below that: a tail falls by as much there
+MOST = 0.3  # of the width, on each side
 
 
-def outputs(g: Graph, ranges: Mapping[str, Range], samples: int) -> dict[str, Range]:
-    """The ranges, those of outputs wider, as far as these can go. samples: how many were seen."""
-    result, producers, todo = dict(ranges), g.producers(), list(g.outputs)
-    part = MOST * max(0.0, 1 - samples / FULL)
-    while part and todo:
-        name = todo.pop()
-        node = producers.get(name)
-        if node is None or name not in ranges or (node.op == "Unary" and node.inputs[0] in g.inputs):
-            continue  # a function of each number of an input reaches what the input does
-        op, seen = CORE_BY_NAME[node.op], ranges[name]
-        todo += [i for i in node.inputs[: len(node.inputs) if op.joins else int(op.keeps_quant)] if not g.is_const(i)]
-        low, high = min(seen.low, 0.0), max(seen.high, 0.0)
-        more = part * (high - low)
-        ends = _ends(node.attrs)
-        if low < 0:
-            low = min(low, max(low - more, ends.low))
-        if high > 0:
-            high = max(high, min(high + more, ends.high))
-        result[name] = Range(low, high)
+def needed(g: Graph, samples: int) -> bool:
+    """Return True if samples are few, and outputs tell numbers, which a range may cut off, and no class."""
+    classes = any(g.value(name).dtype == "int32" for name in g.outputs)
+    return samples < FULL and not classes and not margins.scores(g).issuperset(g.outputs)
+
+
+def spread(g: Graph, ranges: Mapping[str, Range], samples: int) -> dict[str, Range]:
+    """The ranges, those of what makes numbers wider, as far as these can go. samples: how many were seen."""
+    result, near = dict(ranges), set(g.outputs) - margins.scores(g)
+    if not needed(g, samples):
+        return result
+    for node in reversed(g.nodes):
+        near.update(node.inputs if near.intersection(node.outputs) else ())
+    ends = {name: _ends(node.attrs) for node in g.nodes for name in node.outputs}
+    share = min(1.0, 2 * (1 - samples / FULL))
+    for name in near & ranges.keys():
+        low, high = min(ranges[name].low, 0.0), max(ranges[name].high, 0.0)
+        part = share * PART * max(0.0, math.log(SEEN / (g.value(name).size * samples)))
+        more, end = min(part, MOST) * (high - low), ends.get(name, Range(-np.inf, np.inf))
+        low, high = (low - more * (low < 0), high + more * (high > 0))
+        result[name] = Range(max(low, min(end.low, ranges[name].low)), min(high, max(end.high, ranges[name].high)))
     return result
 
 

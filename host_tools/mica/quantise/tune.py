@@ -113,7 +113,8 @@ def tune(g: Graph, samples: Samples, method: str = AUTO, full: bool = True, prog
     if macs(g) > MAX_MACS:
         return _large(g, samples, simple, progress)
     samples = thin(samples, _number(g, ALL, 32, len(samples)))
-    recipes = [r for r in _in_order(g) if method == AUTO or not r.auto]
+    ends = method == AUTO and not room.needed(g, len(samples))  # ranges may end before what was seen
+    recipes = [r for r in _in_order(g) if ends or not r.auto]
     work = macs(g) * len(samples)
     folds = 2 if work <= TWICE else 1
     batch.keep_memory()
@@ -164,11 +165,13 @@ def _found(
     seen = [
         observe(g, [samples[k] for k in part], stages.next(len(part)), numbers=part) for part in (rest, held) if part
     ]
-    some = room.outputs(g, {name: METHODS[method](h) for name, h in seen[0].items()}, len(samples))
-    if len(seen) == 1:
-        return some, some
-    both = {name: METHODS[method](h.merged(seen[1][name])) for name, h in seen[0].items()}
-    return room.outputs(g, both, len(samples)), some
+
+    def made(histograms: Mapping[str, Histogram]) -> dict[str, Range]:
+        """Ranges with room; inputs have none, for what comes in a few values keeps them."""
+        ends = {name: METHODS[method](h) for name, h in histograms.items()}
+        return room.spread(g, ends, len(samples)) | {name: ends[name] for name in g.inputs}
+
+    return made(_merged(seen)), made(seen[0])
 
 
 def _large(g: Graph, samples: Samples, method: str, progress: Progress | None) -> Tuned:
@@ -312,7 +315,7 @@ class _Bench:
                 found = {name: simple(h.merged(halves[1][name])) for name, h in halves[0].items()}
                 methods = dict.fromkeys(found, self.method)
             made = (
-                room.outputs(exact, found, len(self.floats.samples)) | self.grids,
+                room.spread(exact, found, len(self.floats.samples)) | self.grids,
                 methods | dict.fromkeys(self.grids, "grid"),
             )
             self._found[recipe.equalise, recipe.auto] = made

@@ -18,6 +18,7 @@ from mica.format.values import HIGH, HIGH16, LOW, QUANTISED
 LARGEST = 120.0  # dB; what is exact
 TAIL = 0.1  # of the samples, by which a tail is told
 LEAST_TAIL = 3  # samples
+LONGER = 1.5  # a tail of few samples may be, than these say
 SHIFT = 0.1  # of what others may lose, in dB, that the ratio is told lower
 SURE = 1.0  # dB; no ratio is told surer
 
@@ -43,12 +44,13 @@ class Sums:
         self.signal[name] = self.signal[name] + now if name in self.signal else now
         self.noise[name] = self.noise.get(name, 0.0) + float(np.sum((found.reshape(-1, channels) - x) ** 2))
 
-    def db(self, name: str) -> float | None:
-        if name not in self.signal:
-            return None
+    def varies(self, name: str) -> float:
+        """Energy of what varies, over all samples."""
         squares, sums, n = self.signal[name]
-        varies = np.maximum(squares - sums**2 / n, 0.0) * n / np.maximum(n - 1, 1)
-        return decibels(float(np.sum(varies)), self.noise[name])
+        return float(np.sum(np.maximum(squares - sums**2 / n, 0.0) * n / np.maximum(n - 1, 1)))
+
+    def db(self, name: str) -> float | None:
+        return decibels(self.varies(name), self.noise[name]) if name in self.signal else None
 
 
 class ChannelSums:
@@ -122,27 +124,27 @@ class _Output:
         noise = [float(np.sum((a - b.astype(np.float64)) ** 2)) for a, b in zip(self.exact, self.found, strict=True)]
         return np.array(signal) * n / max(n - 1, 1), np.array(noise)
 
-    def result(self, held: np.ndarray, share: float, jumps: bool) -> OutputError:
-        """held, share, jumps: as `OutputErrors` has them."""
+    def result(self, held: np.ndarray, share: float, jumps: bool, cut: float) -> OutputError:
+        """held, share, jumps, cut: as `OutputErrors` has them."""
         signal, noise = self.powers() if self.t.dtype in QUANTISED else (np.zeros(1), np.zeros(1))
         exact, found = np.stack(self.exact), np.stack(self.found)
         wrong = np.abs(exact - found.astype(np.float64))
         alike, hit, others, of = self._answers(exact, found)
         varies = math.sqrt(float(signal.sum()) / exact.size)
         ratio = decibels(float(signal.sum()), float(noise.sum())) if len(exact) > 1 else None
-        beyond = 0.0
+        lost = 0.0
         if share and ratio is not None and len(exact) > LEAST_TAIL:
             measured = max(float(noise.mean()), float(signal.mean()) * 10 ** (-LARGEST / 10))
-            more = max(
-                self._beyond(exact), self._unseen(noise, held) * share, jumps * float(signal.mean()) / len(exact)
-            )
-            beyond = decibels(measured + more, measured) or 0.0
+            reached = [(float(x.max()), float(-x.min())) for x in exact]
+            part = max(jumps / len(exact), cut if self.kind == NUMBERS else 0.0)
+            more = max(beyond(self.t, reached), self._unseen(noise, held) * share, part * float(signal.mean()))
+            lost = decibels(measured + more, measured) or 0.0
         few = _uncertainty(signal, noise)
         return OutputError(
             name=self.t.name,
             kind=self.kind,
-            sqnr_db=None if ratio is None else ratio - SHIFT * beyond,
-            plus_minus_db=None if few is None else max(SURE, math.hypot(few, (1 - SHIFT) * beyond)),
+            sqnr_db=None if ratio is None else ratio - SHIFT * lost,
+            plus_minus_db=None if few is None else max(SURE, math.hypot(few, (1 - SHIFT) * lost)),
             error=float(np.sqrt(np.mean(wrong**2))),
             largest=float(wrong.max()),
             distinct=_distinct(found),
@@ -151,7 +153,7 @@ class _Output:
             found=hit,
             others=others,
             of=of,
-            beyond_db=beyond,
+            beyond_db=lost,
             flat=self.t.dtype in QUANTISED and varies < self.t.scale,
         )
 
@@ -161,18 +163,6 @@ class _Output:
             return 0.0
         more = np.array(self.other) - noise
         return max(0.0, float(more[held].mean() - more[~held].mean()))
-
-    def _beyond(self, exact: np.ndarray) -> float:
-        """Squared error, of a sample, of numbers beyond the range that int8 has: rare ones, which few samples hold none of.
-
-        The upper tenth of what the samples reach has an exponential tail, which goes on beyond the range.
-        """
-        if self.t.dtype not in QUANTISED:
-            return 0.0
-        rows = exact.reshape(len(exact), -1)
-        limit = HIGH if self.t.dtype == "int8" else HIGH16
-        top, bottom = ((limit - self.t.zero_point) * self.t.scale, (self.t.zero_point - ~limit) * self.t.scale)
-        return _tail(rows.max(axis=1), top) + _tail(-rows.min(axis=1), bottom)
 
     def _answers(self, exact: np.ndarray, found: np.ndarray) -> tuple[int, int, int, int]:
         """alike, found, others, of."""
@@ -197,12 +187,25 @@ class _Output:
         return min(long, key=lambda k: float(np.abs(p.sum(axis=k + 1) - 1).mean()), default=0)
 
 
+def beyond(t: TensorRecord, reached: Sequence[tuple[float, float]]) -> float:
+    """Squared error, of a sample, of numbers beyond the range that int8 has: rare ones, which few samples hold none of.
+
+    reached: the largest number of each sample, and the largest below 0. The upper tenth of these has an exponential
+    tail, which goes on beyond the range.
+    """
+    if t.dtype not in QUANTISED or len(reached) <= LEAST_TAIL:
+        return 0.0
+    limit = HIGH if t.dtype == "int8" else HIGH16
+    ends = ((limit - t.zero_point) * t.scale, (t.zero_point - ~limit) * t.scale)
+    return sum(_tail(np.array(side), end) for side, end in zip(zip(*reached, strict=True), ends, strict=True))
+
+
 def _tail(reached: np.ndarray, end: float) -> float:
     """Mean square of what lies beyond the end of a range. reached: the largest number of each sample."""
     k = max(LEAST_TAIL, round(len(reached) * TAIL))
     ordered = np.sort(reached)
     start = float(ordered[-k - 1])
-    mean = float(ordered[-k:].mean()) - start
+    mean = LONGER * (float(ordered[-k:].mean()) - start)
     if not mean > 0:
         return 0.0
     share = k / len(reached) * math.exp(min(-(end - start) / mean, 0.0))
@@ -230,7 +233,8 @@ class OutputErrors:
 
     share: 0 for samples that calibration did not see; else of these, those that also made a second model, which tells
     what others lose: held are the places of the samples that had no part in that one. jumps: answers depend on
-    comparisons of rounded numbers, so that one sample more may have another answer altogether.
+    comparisons of rounded numbers, so that one sample more may have another answer altogether. cut: share of a layer's
+    energy that other samples may lose beyond its range, of the layer that loses most.
     """
 
     def __init__(self, model: ModelFile, labels: int = 0, classes: bool = False) -> None:
@@ -241,6 +245,7 @@ class OutputErrors:
         self.samples = 0
         self.share = 0.0
         self.jumps = False
+        self.cut = 0.0
         self.held: list[bool] = []
 
     def add_other(self, found: Sequence[np.ndarray], held: bool) -> None:
@@ -259,7 +264,7 @@ class OutputErrors:
     def each(self) -> list[OutputError]:
         """Return those of all outputs, in order."""
         held = np.array(self.held, bool)
-        return [output.result(held, self.share, self.jumps) for output in self.outputs] if self.samples else []
+        return [o.result(held, self.share, self.jumps, self.cut) for o in self.outputs] if self.samples else []
 
     @property
     def answer(self) -> OutputError | None:
