@@ -21,7 +21,7 @@ DEEP = ["UNIX", "MPS2_AN385"]
 QEMU = [
     board.name
     for board in all_boards()
-    if board.port.name == "qemu" and (ALL or board.name in ("MPS2_AN385", "VIRT_RV32", "XTENSA_SIM"))
+    if board.port.name == "qemu" and (ALL or board.name in ("MPS2_AN385", "VIRT_RV32", "XTENSA_WIN"))
 ]
 # Only a board's timer, UART and addresses decide what these tests see: two boards have the MPS2_AN385's, with another core.
 OWN_FILES = [name for name in QEMU if name not in ("MPS2_AN386", "MPS2_AN500")]
@@ -40,7 +40,7 @@ BUILT = [*EVERY, *ONLY_BYTES, *ONLY_BUILT] if ALL else EVERY
 # On the newest MicroPython that Debian has, too. The binding and the board files are compiled against other headers there: the
 # user module's scripts and the digits run on the 64-bit build; with --all a board of every compiler and port answers too.
 DEEP_ON_NEWEST = DEEP if ALL else ["UNIX"]
-ALSO_ON_NEWEST = ["MPS2_AN385", "QEMU_M0", "VIRT_RV32", "XTENSA_SIM", PICO] if ALL else ["UNIX"]
+ALSO_ON_NEWEST = ["MPS2_AN385", "QEMU_M0", "VIRT_RV32", "XTENSA_WIN", PICO] if ALL else ["UNIX"]
 # Cores of tests/bench/test_isa.py whose kernels another one runs: m0plus-qemu, in a faster emulator, and m4.
 SAME_KERNELS = () if ALL else ("m0plus", "m7")
 # Scripts of tests/usermod/ that take a virtual Pico longest; UNIX and MPS2_AN385 run them each time.

@@ -24,7 +24,7 @@ BOARDS = (
     "VIRT_RV32",
     "RPI_PICO",
     "RPI_PICO2",
-    "XTENSA_SIM",
+    "XTENSA_WIN",
 )
 
 _LINKED = "Linker script and memory map"

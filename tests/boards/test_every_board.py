@@ -140,8 +140,8 @@ block = bytearray(8)
 print(uctypes.struct(uctypes.addressof(block) + 1, {"x": uctypes.UINT32 | 0}, uctypes.NATIVE).x)
 """
     with (
-        EmulatedBoard(load_board("XTENSA_SIM"), firmware("XTENSA_SIM").image) as board,
-        pytest.raises(BoardError, match="XTENSA_SIM: the emulator has ended"),
+        EmulatedBoard(load_board("XTENSA_WIN"), firmware("XTENSA_WIN").image) as board,
+        pytest.raises(BoardError, match="XTENSA_WIN: the emulator has ended"),
     ):
         board.exec_follow(code, received.extend, timeout=5)
     assert b"exception 9 at " in received

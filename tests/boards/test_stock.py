@@ -102,9 +102,7 @@ def test_boards_by_the_way_mica_gets_there(capsys: pytest.CaptureFixture[str]) -
         assert [line.split()[0] for line in group.strip().splitlines()[3:]] == [n for n in boards if ways[n] == way]
 
 
-@pytest.mark.parametrize(
-    "board", [b for b in all_boards() if b.port.name != "unix" and b.name != "XTENSA_SIM"], ids=lambda b: b.name
-)
+@pytest.mark.parametrize("board", [b for b in all_boards() if b.port.name != "unix"], ids=lambda b: b.name)
 def test_a_module_for_each(board: mica.boards.BoardSpec) -> None:
     """Each has one; its RAM is not taken for nothing where it was never measured."""
     assert native_of(board) in natives()

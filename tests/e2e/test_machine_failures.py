@@ -130,7 +130,7 @@ TABLE: dict[str, tuple[Row, int, Words]] = {
     # builds
     "no compiler for Arm": (compiler_missing("arm-none-eabi-", BOARD), 1, ("apt install " + ARM,)),
     "no compiler for RISC-V": (compiler_missing("riscv64-unknown-elf-", "VIRT_RV32"), 1, ("apt install " + RISCV,)),
-    "no compiler for Xtensa": (compiler_missing("xtensa-lx106-elf-", "XTENSA_SIM"), 1, ("apt install " + XTENSA,)),
+    "no compiler for Xtensa": (compiler_missing("xtensa-lx106-elf-", "XTENSA_WIN"), 1, ("apt install " + XTENSA,)),
     "no C library for Arm": (library_missing("arm-none-eabi-", BOARD, "exit 1"), 1, ("no C library", ARM)),
     "no C library for RISC-V": (
         library_missing("riscv64-unknown-elf-", "VIRT_RV32", "echo picolibc.specs"),
@@ -138,7 +138,7 @@ TABLE: dict[str, tuple[Row, int, Words]] = {
         ("no C library", RISCV),
     ),
     "no C library for Xtensa": (
-        library_missing("xtensa-lx106-elf-", "XTENSA_SIM", "exit 1"),
+        library_missing("xtensa-lx106-elf-", "XTENSA_WIN", "exit 1"),
         1,
         ("no C library", XTENSA),
     ),

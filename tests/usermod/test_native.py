@@ -11,11 +11,13 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import functools
+import http.server
 import json
 import os
 import shutil
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -48,9 +50,9 @@ HERE = Path(__file__).parent
 CLASSIC = HERE.parent / "models" / "classic"
 DEMO = Path(mica.__file__).parent / "demo"
 ARCH = {"UNIX": "x64", "MPS2_AN385": "armv7m", "VIRT_RV32": "rv32imc", "RPI_PICO": "armv6m"} | (
-    {"QEMU_M0": "armv6m"} if ALL else {}
+    {"QEMU_M0": "armv6m", "XTENSA_WIN": "xtensawin"} if ALL else {}
 )
-STOCK = list(ARCH) if os.environ.get("MICA_STOCK") else ["UNIX", *["MPS2_AN385"] * ALL, "RPI_PICO"]
+STOCK = list(ARCH) if os.environ.get("MICA_STOCK") else ["UNIX", *["MPS2_AN385", "XTENSA_WIN"] * ALL, "RPI_PICO"]
 
 ASIDE = "aside/_mica"  # where the native module lies that takes the place of a built-in one
 
@@ -296,6 +298,28 @@ def test_install_chooses_on_a_board(package: Path, digits: bytes) -> None:
     assert said == b"/lib/_mica.mpy None\n"
 
 
+@nightly
+def test_mip_install_with_windows(digits: bytes, tmp_path: Path) -> None:
+    """As a user of an ESP32 does, from a folder that is served."""
+    assert main(["natmod", "--package", str(tmp_path), "--arch", "xtensawin"]) == 0
+    handler = functools.partial(http.server.SimpleHTTPRequestHandler, directory=str(tmp_path))
+    with (
+        http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server,
+        start_emulator(load_board("XTENSA_WIN"), stock_image("XTENSA_WIN"), keep_flash=False) as emulator,
+    ):
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        url = f"http://127.0.0.1:{server.server_port}/xtensawin.json"
+        command = [sys.executable, "-m", "mpremote", "connect", emulator.port, "mip", "install", "--target", "/lib", url]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
+        server.shutdown()
+        assert done.returncode == 0, done.stdout + done.stderr
+        with SerialBoard(emulator.port, name="XTENSA_WIN") as board:
+            board.exec("import sys\nsys.path.append('/lib')")
+            board.put(digits, "digits")
+            said = board.exec("import mica, _mica\nm = mica.Model(digits)\nprint(_mica.__file__, m.selftest())")
+    assert said == b"/lib/_mica.mpy None\n"
+
+
 # What MicroPython's installer does with the address of one file, or with one that cannot be had.
 MIP = """
 import sys
@@ -439,7 +463,6 @@ def test_command(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
         (["--arch", "z80"], "no architecture is called 'z80'"),
         ([], "give one --arch"),
         (["--board", "UNIX", "--arch", "armv6m"], "give one --arch"),
-        (["--board", "XTENSA_SIM"], "no architecture is called ''"),
         (["--arch", "x64", "-o", str(file)], "cannot write"),
         (["--package", str(file), "--arch", "x64"], "cannot write"),
     ):
@@ -450,7 +473,7 @@ def test_command(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
 def test_no_compiler_for_windows(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """If parts of the compiler cannot be had, one line says which. scripts/test --esp32 builds the module."""
+    """If parts of the compiler cannot be had, one line says which."""
     monkeypatch.setattr(xtensa_cc, "cache_dir", lambda: tmp_path)
     monkeypatch.setattr(xtensa_cc, "_HEADERS", tmp_path)
     monkeypatch.setattr(sources, "debian_mirror", lambda: None)
@@ -461,7 +484,8 @@ def test_no_compiler_for_windows(
 
 
 def test_library_for_windows(tmp_path: Path) -> None:
-    """GCC's shifts, byte swap and conversion there, the last on Cortex-M0 too, equal those of Python and numpy."""
+    """GCC's products, divisions, shifts, byte swap and conversion there, the last on Cortex-M0 too, equal those of Python and
+    numpy."""
     library = tmp_path / "xtensawin.so"
     files = [data_dir("usermod_c") / "natmod" / name for name in ("xtensawin.c", "l2f.c")]
     flags = [
@@ -499,9 +523,43 @@ def test_library_for_windows(tmp_path: Path) -> None:
             value = kind(x).value
             expected = kind(value << i % 64).value if name == "ashldi3" else value >> i % 64
             assert function(value, i % 64) == expected, (name, value, i % 64)
+    pairs = list(zip(numbers, [*numbers[1:], numbers[0]], strict=True))
+    for name, kind in (("udivdi3", ctypes.c_uint64), ("divdi3", ctypes.c_int64)):
+        divide, rest = getattr(code, f"mica_{name}"), getattr(code, f"mica_{name.replace('div', 'mod')}")
+        divide.restype = rest.restype = kind
+        divide.argtypes = rest.argtypes = [kind, kind]
+        for n, d in pairs:
+            a, b = kind(n).value, kind(d).value
+            if b != 0:
+                q = abs(a) // abs(b) * (-1 if (a < 0) != (b < 0) else 1)
+                assert (divide(a, b), rest(a, b)) == (kind(q).value, a - q * b), (name, a, b)
+    for name, half in (("umulsidi3", ctypes.c_uint32), ("muldi3", ctypes.c_uint64)):
+        product = getattr(code, f"mica_{name}")
+        product.restype, product.argtypes = ctypes.c_uint64, [half, half]
+        for n, d in pairs:
+            a, b = half(n).value, half(d).value
+            assert product(a, b) == a * b % 2**64, (name, a, b)
     code.mica_bswapsi2.restype, code.mica_bswapsi2.argtypes = ctypes.c_uint32, [ctypes.c_uint32]
     for x in numbers:
         assert code.mica_bswapsi2(x % 2**32) == int.from_bytes((x % 2**32).to_bytes(4, "little"), "big"), x
+        assert code.mica_popcountsi2(x % 2**32) == bin(x % 2**32).count("1"), x
+    code.mica_bswapdi2.restype, code.mica_bswapdi2.argtypes = ctypes.c_uint64, [ctypes.c_uint64]
+    code.mica_floatsidf.restype, code.mica_floatsidf.argtypes = ctypes.c_double, [ctypes.c_int32]
+    for x in numbers:
+        assert code.mica_bswapdi2(x % 2**64) == int.from_bytes((x % 2**64).to_bytes(8, "little"), "big"), x
+        assert code.mica_floatsidf(x) == ctypes.c_int32(x).value, x
+    wide, narrow = code.mica_extendsfdf2, code.mica_truncdfsf2
+    wide.restype, wide.argtypes = ctypes.c_double, [ctypes.c_float]
+    narrow.restype, narrow.argtypes = ctypes.c_float, [ctypes.c_double]
+    bits = np.array([x % 2**32 for x in numbers] + [1, 0x7FFFFF, 0x800000, 0x7F800000, 0xFF800000], dtype=np.uint32)
+    doubles = np.array([x % 2**64 for x in numbers], dtype=np.uint64).view(np.float64)
+    near = np.exp2(rng.uniform(-152, 129, 3000)) * rng.choice([1, -1, 1.5], 3000)
+    ties = (rng.integers(1, 1 << 25, 3000) * 2.0 ** rng.integers(-151, 105, 3000)).astype(np.float64)
+    with np.errstate(over="ignore", invalid="ignore"):
+        for f in bits.view(np.float32):
+            np.testing.assert_equal(wide(f), float(f))
+        for d in (*doubles, *near, *ties):
+            np.testing.assert_equal(narrow(d), float(d.astype(np.float32)))
     code.mica_floatdisf.restype, code.mica_floatdisf.argtypes = ctypes.c_float, [ctypes.c_int64]
     for x in numbers:
         assert code.mica_floatdisf(x) == np.int64(x).astype(np.float32), x

@@ -167,5 +167,8 @@ const mp_obj_module_t board_module = {
 MP_REGISTER_MODULE(MP_QSTR__board, board_module);
 
 void board_init(void) {
+    #ifdef BOARD_STACK_BYTES // the port's limit is 10 kB, whatever the board has
+    MP_STATE_THREAD(stack_limit) = BOARD_STACK_BYTES;
+    #endif
     pyexec_frozen_module("_boot.py", false);
 }

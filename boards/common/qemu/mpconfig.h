@@ -39,16 +39,8 @@
 void board_init(void);
 
 #if defined(__XTENSA__)
-// Nothing interrupts a running program there, so it looks now and then itself whether Ctrl-C has come.
-void board_poll(void);
-#define MICROPY_VM_HOOK_COUNT (256)
-#define MICROPY_VM_HOOK_INIT static unsigned int vm_hook_left = MICROPY_VM_HOOK_COUNT;
-#define MICROPY_VM_HOOK_POLL if (--vm_hook_left == 0) { \
-        vm_hook_left = MICROPY_VM_HOOK_COUNT; \
-        board_poll(); \
-}
-#define MICROPY_VM_HOOK_LOOP MICROPY_VM_HOOK_POLL
-#define MICROPY_VM_HOOK_RETURN MICROPY_VM_HOOK_POLL
+#define MICROPY_EMIT_XTENSAWIN (1) // loads native modules, as the esp32 port
+#define MICROPY_NLR_SETJMP (1)
 #endif
 
 // Input comes by interrupt, so these are needed and a wait may sleep.

@@ -1,5 +1,4 @@
-// See uart_ring.h. Received by interrupt, so that the processor can sleep while nothing comes; only where the board has
-// BOARD_UART_POLLED, by looking.
+// See uart_ring.h. Received by interrupt, so that the processor can sleep while nothing comes.
 
 #include "py/runtime.h"
 #include "shared/runtime/interrupt_char.h"
@@ -36,27 +35,16 @@ void uart_ring_fill(void) {
     }
 }
 
-// Where the UART raises no interrupt, whoever wants a byte looks.
-static void look(void) {
-    #if BOARD_UART_POLLED
-    if (ring_put == ring_taken) {
-        uart_ring_fill();
-    }
-    #endif
-}
-
 void board_uart_irq(void) {
     uart_ring_fill();
     board_wake();
 }
 
 bool board_uart_rx_ready(void) {
-    look();
     return ring_put != ring_taken;
 }
 
 int board_uart_rx(void) {
-    look();
     if (ring_put == ring_taken) {
         return -1;
     }

@@ -1,13 +1,9 @@
-// QEMU's Xtensa machine lx60 without MMU, with the lx106 core (call0): start-up, 16550 UART, exit through semihosting,
-// time from the cycle counter.
+// QEMU's Xtensa machine lx60, with a core that has register windows (xtensa_windows.S): 16550 UART, exit
+// through semihosting, time from the cycle counter.
 //
 // QEMU's machine `sim`, whose console is semihosted, will not do: its bytes are taken by the processor's thread while
 // another puts new ones there, and some are lost in a transfer.
-//
-// The UART is looked at by whoever waits, and by MicroPython's virtual machine now and then. Its FIFO holds 16 bytes,
-// and then QEMU stops taking more from the host, so none is lost.
 
-#include <setjmp.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -17,6 +13,7 @@
 #include "py/mpprint.h"
 #include "py/mpstate.h"
 #include "board.h"
+#include "irq.h"
 #include "uart.h"
 #include "uart_ring.h"
 
@@ -25,74 +22,22 @@
 extern int main(int argc, char **argv);
 extern uint32_t _sbss[];
 extern uint32_t _ebss[];
-extern uint32_t xtensa_vectors[];
 
+void xtensa_start(void);
 void xtensa_start(void) {
     for (uint32_t *p = _sbss; p < _ebss; p++) {
         *p = 0;
     }
-    __asm volatile (
-        "wsr %0, intenable\n"
-        "wsr %1, vecbase\n"
-        "wsr %0, ps\n" // no exception in progress, no interrupt masked
-        "rsync\n"
-        : : "r" (0), "r" (xtensa_vectors) : "memory");
     uart_init();
     main(0, NULL);
 }
 
-// QEMU begins here.
-__asm (
-    "    .section .text.xtensa_entry, \"ax\"\n"
-    "    .balign 4\n"
-    "1:  .word  _estack\n"
-    "    .global xtensa_entry\n"
-    "xtensa_entry:\n"
-    "    l32r   a1, 1b\n"
-    "    j      xtensa_start\n"
-    "    .text\n");
-
-// Kernel vector at 0x30, user vector at 0x50. The one interrupt is the timer's, which only ends a wait; everything
-// else is a crash, such as a load from an odd address.
-__asm (
-    "    .section .vectors, \"ax\"\n"
-    "    .literal_position\n"
-    "    .balign 0x100\n"
-    "    .global xtensa_vectors\n"
-    "xtensa_vectors:\n"
-    "    .org xtensa_vectors + 0x30\n"
-    "    wsr    a2, excsave1\n"
-    "    j      xtensa_trap\n"
-    "    .org xtensa_vectors + 0x50\n"
-    "    wsr    a2, excsave1\n"
-    "    j      xtensa_trap\n"
-    "    .org xtensa_vectors + 0x80\n"
-    "xtensa_trap:\n"
-    "    rsr    a2, exccause\n"
-    "    bnei   a2, 4, 1f\n"
-    "    movi   a2, 0\n"
-    "    wsr    a2, intenable\n"
-    "    rsync\n"
-    "    rsr    a2, excsave1\n"
-    "    rfe\n"
-    "1:  rsr    a3, epc1\n"
-    "    rsr    a4, excvaddr\n"
-    "    call0  xtensa_crash\n"
-    "    .text\n");
-
-void xtensa_crash(uint32_t cause, uint32_t pc, uint32_t address) {
-    mp_printf(&mp_plat_print, "\nexception %u at %08x, address %08x\n", (unsigned int)cause, (unsigned int)pc, (unsigned int)address);
-    // What nobody has read when QEMU ends is lost with its port.
-    mp_hal_delay_us(500000);
-    exit(1);
-}
-
-// Semihosting: the call's number in a2 (1: exit), its argument in a3.
+// Semihosting: SIMCALL with the call's number in a2 (1: exit), its argument in a3.
 void exit(int status) {
     register int number __asm("a2") = 1;
     register int argument __asm("a3") = status;
     for (;;) {
-        __asm volatile ("simcall" : "+r" (number), "+r" (argument) : : "memory");
+        __asm volatile (".byte 0, 0x51, 0" : "+r" (number), "+r" (argument) : : "memory");
     }
 }
 
@@ -100,24 +45,47 @@ void abort(void) {
     exit(1);
 }
 
+// --- what MicroPython takes for granted of a C library ---------------------------------------------
+
+float fabsf(float x) {
+    return __builtin_fabsf(x);
+}
+
+float copysignf(float x, float y) {
+    return !__builtin_signbit(x) == !__builtin_signbit(y) ? x : -x;
+}
+
+float nanf(const char *tag) {
+    (void)tag;
+    return __builtin_nanf("");
+}
+
 // --- UART -------------------------------------------------------------------------------------------
 
 #define UART_REGISTER(i) (*(volatile uint32_t *)(BOARD_UART_BASE + 4 * (i)))
 #define UART_DATA UART_REGISTER(0)
+#define UART_INTERRUPTS UART_REGISTER(1)
 #define UART_FIFO_CONTROL UART_REGISTER(2)
 #define UART_LINE_STATUS UART_REGISTER(5)
 // With a trigger level of 14 bytes, as QEMU's UART takes no more than that at a time from the host; with the usual 1, each
-// byte waits for its turn on a busy computer, and mpremote's mount gave up.
+// byte waits for its turn on a busy computer, and mpremote's mount gave up. Fewer bytes interrupt a little later.
 #define FIFO_ENABLE_AND_CLEAR (0xc7)
+#define INTERRUPT_RX (1 << 0)
 #define LINE_RX_READY (1 << 0)
 #define LINE_TX_EMPTY (1 << 5)
 
+static void enable(uint32_t interrupts) {
+    __asm volatile ("wsr %0, intenable\n rsync" : : "r" (interrupts) : "memory");
+}
+
 void board_uart_init(void) {
     UART_FIFO_CONTROL = FIFO_ENABLE_AND_CLEAR;
+    uart_interrupt(true);
+    enable(1 << BOARD_UART_INTERRUPT);
 }
 
 void uart_interrupt(bool on) {
-    (void)on;
+    UART_INTERRUPTS = on ? INTERRUPT_RX : 0;
 }
 
 int uart_take(void) {
@@ -134,10 +102,52 @@ void board_uart_tx(const char *data, size_t len) {
 
 void board_uart_irq(void);
 
-// Called by MicroPython's virtual machine, and wherever the board waits.
-void board_poll(void) {
-    board_uart_irq();
-    (void)board_timer_ticks();
+// --- traps ------------------------------------------------------------------------------------------
+
+// What xtensa_windows.S saves of an interrupted function and restores.
+typedef struct {
+    uint32_t a[16];
+    uint32_t sar, lbeg, lend, lcount, epc1, ps;
+} trap_t;
+
+// MULUH and MULSH, which the ESP32 has and no core of QEMU's: native modules are built for the ESP32.
+static bool multiplied(trap_t *of) {
+    const uint8_t *at = (const uint8_t *)of->epc1;
+    if ((at[0] & 15) != 0 || (at[2] & 0xef) != 0xa2) {
+        return false;
+    }
+    uint32_t x = of->a[at[1] & 15], y = of->a[at[0] >> 4];
+    bool is_signed = (at[2] & 0x10) != 0;
+    of->a[at[1] >> 4] = is_signed ? (uint32_t)((int64_t)(int32_t)x * (int32_t)y >> 32) : (uint32_t)((uint64_t)x * y >> 32);
+    of->epc1 += 3;
+    if (of->epc1 == of->lend && of->lcount != 0) {
+        of->lcount--;
+        of->epc1 = of->lbeg;
+    }
+    return true;
+}
+
+// The timer's interrupt only ends a wait; board_wait enables it again. Every exception that is not known here is a crash,
+// such as a load from an odd address.
+void xtensa_trap(uint32_t cause, trap_t *of);
+void xtensa_trap(uint32_t cause, trap_t *of) {
+    if (cause == 4) {
+        uint32_t pending;
+        __asm volatile ("rsr %0, interrupt" : "=r" (pending));
+        if (pending & 1 << BOARD_UART_INTERRUPT) {
+            board_uart_irq();
+        }
+        enable(1 << BOARD_UART_INTERRUPT);
+        board_wake();
+    } else if (cause != 0 || !multiplied(of)) {
+        uint32_t address;
+        __asm volatile ("rsr %0, excvaddr" : "=r" (address));
+        mp_printf(&mp_plat_print, "\nexception %u at %08x, address %08x\n", (unsigned int)cause, (unsigned int)of->epc1,
+            (unsigned int)address);
+        // What nobody has read when QEMU ends is lost with its port.
+        mp_hal_delay_us(500000);
+        exit(1);
+    }
 }
 
 // --- time -------------------------------------------------------------------------------------------
@@ -155,43 +165,42 @@ uint64_t board_timer_ticks(void) {
     return ticks_before;
 }
 
-static bool woken;
+static volatile bool woken;
 
 void board_wake(void) {
     woken = true;
 }
 
-// Sleeps a millisecond at most, as the UART wakes nobody. The timer's interrupt is masked until WAITI itself lets it
-// in, so it cannot come too early. Where the computer was busy for a millisecond before the timer was set, its time has
-// gone by and comes again in 107 s: then there is no sleep.
+// Interrupts are masked until WAITI itself lets them in, so none comes too early. A wait ends after a minute at the latest,
+// within the counter's turn. Where the computer was busy for so long that the end has gone by, there is no sleep.
 void board_wait(uint32_t timeout_ms) {
-    board_poll();
-    if (timeout_ms != 0 && !board_uart_rx_ready()) {
-        uint32_t end = (uint32_t)board_timer_ticks() + BOARD_TIMER_HZ / 1000;
-        uint32_t now;
-        __asm volatile (
-            "rsil %0, 1\n"
-            "wsr %1, ccompare0\n"
-            "wsr %2, intenable\n"
-            "rsync\n"
-            "rsr %0, ccount\n"
-            : "=&r" (now) : "r" (end), "r" (1 << BOARD_TIMER_INTERRUPT) : "memory");
-        if ((int32_t)(now - end) < 0) {
-            __asm volatile ("waiti 0" : : : "memory");
-        } else {
-            __asm volatile ("rsil %0, 0" : "=r" (now) : : "memory");
-        }
-        board_poll();
+    if (timeout_ms == 0) {
+        return;
+    }
+    uint32_t state = board_irq_disable();
+    uint32_t length = (timeout_ms < 60000 ? timeout_ms : 60000) * (BOARD_TIMER_HZ / 1000);
+    uint32_t begin = (uint32_t)board_timer_ticks();
+    uint32_t now;
+    __asm volatile ("wsr %1, ccompare0\n rsync\n rsr %0, ccount" : "=r" (now) : "r" (begin + length) : "memory");
+    enable(1 << BOARD_UART_INTERRUPT | 1 << BOARD_TIMER_INTERRUPT);
+    if (!woken && now - begin < length) {
+        __asm volatile ("waiti 0" : : : "memory");
     }
     woken = false;
+    enable(1 << BOARD_UART_INTERRUPT);
+    board_irq_restore(state);
+    (void)board_timer_ticks();
 }
 
 // --- garbage collection -----------------------------------------------------------------------------
 
-// MicroPython has a helper for every other core; here setjmp saves the registers that may hold pointers.
+void xtensa_spill(int n);
+
+// All frames' registers are moved to the stack, those of this one's caller below its own stack pointer.
 void gc_helper_collect_regs_and_stack(void) {
-    jmp_buf registers;
-    (void)setjmp(registers);
-    uintptr_t here = (uintptr_t)&registers;
+    uintptr_t here;
+    xtensa_spill(8);
+    __asm volatile ("mov %0, a1" : "=r" (here));
+    here -= 16;
     gc_collect_root((void **)here, ((uintptr_t)MP_STATE_THREAD(stack_top) - here) / sizeof(uintptr_t));
 }

@@ -184,8 +184,7 @@ def _engine(arch: Native) -> list[Path]:
     more = listed(own) if own.exists() else []
     more += [data_dir("usermod_c") / "natmod" / _OWN[member] for member in arch.own]
     if arch.prefix == WINDOWED:
-        more += [data_dir("usermod_c") / "natmod" / name for name in ("xtensawin.c", "l2f.c")]
-        more.append(data_dir("boards") / "common/qemu/xtensa_libgcc.c")
+        more += [data_dir("usermod_c") / "natmod" / name for name in xtensa_cc.LIBRARY]
     return _listed("sources.txt") + more
 
 

@@ -9,6 +9,7 @@ run by their own C library's loader, installed nowhere.
 """
 
 import io
+import itertools
 import os
 import re
 import shutil
@@ -28,13 +29,15 @@ from mica.toolchain.process import need_program, run_logged
 _GCC = Path("usr/lib/gcc/xtensa-lx106-elf/13.3.0")
 _LLVM = Path("usr/lib/llvm-22")
 _HEADERS = Path("/usr/lib/xtensa-lx106-elf/include")  # picolibc's
+VERSION = "xtensa-lx106-elf-gcc 13.3.0 for windowed cores, LLVM 22's assembler"
+LIBRARY = ("xtensawin.c", "l2f.c", "fdiv.c")  # of usermod_c/natmod: what it calls by itself
 _LIBRARIES = Path("usr/lib/x86_64-linux-gnu")
 
 # GCC's include/xtensa-dynconfig.h names what the numbers of each table mean, in this order. Of what matters here: little
 # endian, density, sign extension, minimum and maximum, products of 16 and 32 bits, loops, windows of 64 registers, a float
-# unit.
+# unit. The 12th number says whether it has the high half of a product (MULUH): no core of QEMU's has it.
 _CORE = """\
-const int xtensa_config_v1[] = { 0,1,0,1,1,1,0,0, 1,1,1,1,1,1,1,1,1,1,1,1,1, 1,1,1,1,1,1, 0,0,0,0,0, 1,64,0,0,
+const int xtensa_config_v1[] = { 0,1,0,1,1,1,0,0, 1,1,1,%d,1,1,1,1,1,1,1,1,1, 1,1,1,1,1,1, 0,0,0,0,0, 1,64,0,0,
     0,0,4,4,2,2,0, 0,1, 1,2,2,6, 3,4, 0,0,1 };
 const int xtensa_config_v2[] = { 3, 260003, 260003 };
 const int xtensa_config_v3[] = { 1,0,0,0 };
@@ -44,6 +47,11 @@ const char *const xtensa_config_strings[] = { "__XCHAL_HAVE_WINDOWED=1", 0 };
 """
 
 _OPPOSITES = "beq bne,bge blt,bgeu bltu,beqi bnei,bgei blti,bgeui bltui,beqz bnez,bgez bltz,bany bnone,ball bnall,bbc bbs,bbci bbsi,bf bt"
+_FAR = "\t.literal .Lfar{0}, {1}\n\tl32r\ta8, .Lfar{0}\n\tcallx8\ta8"
+_LONG_LOOP = (
+    "\tloop\t{0}, {2}; rsr\t{0}, lend; wsr\t{0}, lbeg; .literal {2}end, {1}; l32r\t{0}, {2}end; wsr\t{0}, lend; isync; "
+    "rsr\t{0}, lcount; addi\t{0}, {0}, 1; {2}:"
+)
 _OPPOSITE = {x: y for pair in _OPPOSITES.split(",") for x, y in (pair.split(), pair.split()[::-1])}
 
 
@@ -83,9 +91,10 @@ def unpacked(name: str, packages: Sequence[str], progress: Progress = quiet, *, 
     return root
 
 
-def compiler(folder: Path, progress: Progress = quiet, *, unpinned: bool = False) -> str:
+def compiler(folder: Path, progress: Progress = quiet, *, unpinned: bool = False, linker: str = "mpy_ld.py") -> str:
     """Write a program `xtensawin-gcc` into `folder`, which takes GCC's arguments, and return its path.
 
+    The program links objects for `linker`: "mpy_ld.py" makes native modules of them, for an ESP32; "ld" firmware for QEMU.
     Raises Unsupported, which says what is missing, where its parts cannot be had.
     """
     why = "xtensawin needs a compiler with register windows"
@@ -93,7 +102,7 @@ def compiler(folder: Path, progress: Progress = quiet, *, unpinned: bool = False
         raise Unsupported(f"{why}: sudo apt install picolibc-xtensa-lx106-elf")
     try:
         gcc = unpacked("xtensa-gcc", ["gcc-xtensa-lx106"], progress, unpinned=unpinned)
-        llvm = unpacked("llvm-22", ["clang-22", "llvm-22"], progress, unpinned=unpinned)
+        llvm = unpacked("llvm-22", ["llvm-22"], progress, unpinned=unpinned)
     except Unsupported as error:
         raise error.at(why) from None
     for path in (gcc / _GCC / "cc1", gcc / _LIBRARIES, llvm / _LLVM / "bin" / "llvm-mc", llvm / _LIBRARIES):
@@ -101,11 +110,11 @@ def compiler(folder: Path, progress: Progress = quiet, *, unpinned: bool = False
             raise Unsupported(f"{why}: {path} is not among Debian's packages here")
     core = folder / "core.so"
     if not core.exists():
-        (folder / "core.c").write_text(_CORE, encoding="utf-8")
+        (folder / "core.c").write_text(_CORE % (linker != "ld"), encoding="utf-8")
         command: list[str | Path] = [need_program("gcc", "gcc libc6-dev"), "-shared", "-fPIC"]
         run_logged([*command, folder / "core.c", "-o", core], "describing the core", folder / "build.log")
     script = folder / "xtensawin-gcc"
-    words = [sys.executable, "-m", "mica.toolchain.xtensa_cc", str(gcc), str(llvm), str(core)]
+    words = [sys.executable, "-m", "mica.toolchain.xtensa_cc", str(gcc), str(llvm), str(core), linker]
     script.write_text("#!/bin/sh\nexec " + " ".join(f"'{word}'" for word in words) + ' "$@"\n', encoding="utf-8")
     script.chmod(0o755)
     return str(script)
@@ -117,39 +126,66 @@ def _program(root: Path, libraries: str, binary: Path) -> list[str]:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """[gcc, llvm, core, GCC's arguments...]: -E to stdout, or -c with -o; --version."""
-    gcc, llvm, core, *words = arguments
+    """Do as GCC does: -E to stdout, -c with -o, --version; else link by Debian's linker.
+
+    arguments: the folders of GCC and LLVM, the core's description, what links ("mpy_ld.py" or "ld"), and GCC's.
+    """
+    gcc, llvm, core, linker, *words = arguments
+    if words == ["--version"]:
+        print(VERSION)
+        return 0
+    if words[0].startswith("--print-file-name="):
+        print(words[0].partition("=")[2])  # as GCC says of a file that it has not
+        return 0
+    if "-E" not in words and "-c" not in words:
+        link = ["xtensa-lx106-elf-ld", *(word.removeprefix("-Wl,") for word in words)]
+        return subprocess.run(link, check=False).returncode
     os.environ["XTENSA_GNU_CONFIG"] = core
     cc1 = _program(Path(gcc), str(Path(gcc) / _LIBRARIES), _GCC / "cc1")
-    if words == ["--version"]:
-        print("xtensa-lx106-elf-gcc 13.3.0 for windowed cores, LLVM 22's assembler")
-        return 0
     include = ["-nostdinc", "-isystem", f"{Path(gcc) / _GCC / 'include'}", "-isystem", str(_HEADERS)]
     common = [*cc1, "-quiet", "-mlongcalls", "-ffreestanding", *include]
-    if "-E" in words:
-        return subprocess.run([*common, *words], check=False).returncode
+    with_value = {w for i, w in enumerate(words) if words[i - 1] in ("-o", "-MF")}
+    rest = [w for w in words if w not in ("-c", "-o", "-MMD", "-MD", "-MF") and w not in with_value]
+    sources = [w for w in rest if w == "-" or (w.endswith((".c", ".S")) and not w.startswith("-"))]
+    if "-E" in words:  # cc1 takes one file at a time
+        options = [w for w in rest if w not in sources]
+        return max((subprocess.run([*common, *options, w], check=False).returncode for w in sources), default=1)
     target = Path(words[words.index("-o") + 1])
-    rest = [w for i, w in enumerate(words) if w not in ("-c", "-o", "-MMD") and words[i - 1] != "-o"]
     assembly = target.with_suffix(".s")
-    depends = ["-MMD", str(target.with_suffix(".d")), "-MT", str(target)]
-    done = subprocess.run([*common, *depends, *rest, "-o", str(assembly)], check=False)
-    if done.returncode != 0:
-        return done.returncode
+    if sources[0].endswith(".S"):
+        shutil.copy(sources[0], assembly)
+    else:
+        depends = ["-MMD", str(target.with_suffix(".d")), "-MT", str(target)]
+        done = subprocess.run([*common, *depends, *rest, "-o", str(assembly)], check=False)
+        if done.returncode != 0:
+            return done.returncode
     libraries = f"{Path(llvm) / _LIBRARIES}:{Path(llvm) / _LLVM / 'lib'}"
-    failure = _assemble(_program(Path(llvm), libraries, _LLVM / "bin" / "llvm-mc"), assembly, target)
+    failure = _assemble(
+        _program(Path(llvm), libraries, _LLVM / "bin" / "llvm-mc"), assembly, target, far=linker == "ld"
+    )
     if failure:
         print(failure, file=sys.stderr)
         target.unlink(missing_ok=True)
         return 1
     objcopy = _program(Path(llvm), libraries, _LLVM / "bin" / "llvm-objcopy")
-    return _fit(objcopy, target)
+    return _fit(objcopy, target) if linker == "mpy_ld.py" else 0
 
 
-def _assemble(llvm_mc: list[str], assembly: Path, target: Path) -> str:
-    """Assemble; branches that reach too far become their opposites over a jump, as GNU's assembler has it."""
+def _field(shift: re.Match[str]) -> str:
+    return f"\textui\t{shift[1]}, {shift[2]}, {shift[3]}, {32 - int(shift[3])}"
+
+
+def _assemble(llvm_mc: list[str], assembly: Path, target: Path, *, far: bool) -> str:
+    """Assemble. Branches that reach too far become their opposites over a jump, and long loops set the end by themselves, as GNU's
+    assembler has it. With `far`, a call loads its address, as Debian's linker does not know CALL8."""
     text = assembly.read_text(encoding="utf-8").replace("@PLT", "")
     text = re.sub(r"^\t\.word\b", "\t.long", text, flags=re.M)
     text = re.sub(r"^\t\.hword\b", "\t.short", text, flags=re.M)
+    # GNU's assembler takes shifts that the instruction has no room for.
+    text = re.sub(r"^\tsrli\t(\w+), (\w+), (1[6-9]|[23]\d)$", _field, text, flags=re.M)
+    if far:
+        number = itertools.count()
+        text = re.sub(r"^\tcall8\t(\S+)", lambda call: _FAR.format(next(number), call[1]), text, flags=re.M)
     lines = re.sub(r"\b(bnez|beqz)\.n\b", r"\1", text).split("\n")
     while True:
         assembly.write_text("\n".join(lines), encoding="utf-8")
@@ -157,15 +193,18 @@ def _assemble(llvm_mc: list[str], assembly: Path, target: Path) -> str:
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode == 0:
             return ""
-        far = [int(n) for n in re.findall(r":(\d+):\d+: error: fixup value out of range", done.stderr)]
-        if not far:
+        wrong = [int(n) for n in re.findall(r":(\d+):\d+: error: (?:loop )?fixup value out of range", done.stderr)]
+        if not wrong:
             return done.stderr
-        for n in far:
+        for n in wrong:
             found = re.match(r"\t(\w+)\t(.*), *(\S+)$", lines[n - 1])
-            if not found or found[1] not in _OPPOSITE:
-                return done.stderr
             label = f".Lnear{n}"
-            lines[n - 1] = f"\t{_OPPOSITE[found[1]]}\t{found[2]}, {label}; j {found[3]}; {label}:"
+            if found and found[1] == "loop":
+                lines[n - 1] = _LONG_LOOP.format(found[2], found[3], label)
+            elif found and found[1] in _OPPOSITE:
+                lines[n - 1] = f"\t{_OPPOSITE[found[1]]}\t{found[2]}, {label}; j {found[3]}; {label}:"
+            else:
+                return done.stderr
 
 
 def _fit(objcopy: list[str], target: Path) -> int:

@@ -1,0 +1,168 @@
+"""Register windows on XTENSA_WIN: what lies in registers of frames that overflow to the stack, or have not yet, is kept.
+
+By day in short; `scripts/test --all` makes all 1,000 hooks and 500 interrupts, and plants every fault.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from elftools.elf.elffile import ELFFile
+from elftools.elf.sections import SymbolTableSection
+from targets import ALL, sampled
+from usermod_models import build as build_models
+
+from mica.boards import load_board
+from mica.link.board import BoardError, Link
+from mica.link.emulated import EmulatedBoard
+from mica.link.serial_board import SerialBoard
+from mica.toolchain.build import BuildResult
+
+Firmware = Callable[[str], BuildResult]
+BOARD = "XTENSA_WIN"
+VECTOR_OF_OVERFLOW = 0x80  # of a frame that has called by CALL8
+STORES = {f"a{n}": 3 * at for n, at in enumerate((0, 2, 3, 4, 5, 6, 7, 8))}  # one of the instructions is a load
+NOP = bytes((0xF0, 0x20, 0x00))
+
+# Recursion 40 deep through C and Python in turn, with everything that may happen at its end; then objects that only a register
+# of C knows while the next allocation collects garbage.
+PROGRAM = """
+import gc, mica
+m = mica.Model(small)
+want = m.predict([mica.Quantised(small_x)])
+done = 0
+
+def end():
+    global done
+    done += 1
+    if done % 5 == 0:
+        gc.collect()
+    if done % 7 == 0:
+        bytearray(1 << 29)
+    if done % 11 == 0:
+        raise ValueError(done)
+    return done
+
+def deep(n, *more):
+    return sum([n, max(deep(n - 1, n, *more[:4]) for _ in range(1))]) if n else end()
+
+def hook(layer):
+    before = done
+    try:
+        assert deep(40, "a", layer, 2.5, bytes(3)) == 820 + done
+    except MemoryError:
+        assert done == before + 1 and done % 7 == 0
+    except ValueError as error:
+        assert error.args == (done,) and done == before + 1
+
+with m.hook("*", before=hook):
+    while done < hooks:
+        assert m.predict([mica.Quantised(small_x)]) == want
+
+gc.threshold(64)
+last = []
+for i in range(objects):
+    last.append(([i] * 5, list(range(i % 7)), bytearray(b"%d" % i), {"k": i, i: 2}, (1 << 70) * i, (i, i + 1) + (2,), lambda i=i: i))
+    last = last[-9:]
+    for j, (a, b, c, d, e, f, g) in enumerate(last, i + 1 - len(last)):
+        assert a == [j] * 5 and b == list(range(j % 7)) and c == b"%d" % j and d == {"k": j, j: 2}
+        assert e == (1 << 70) * j and f == (j, j + 1, 2) and g() == j
+gc.threshold(-1)
+assert m.predict([mica.Quantised(small_x)]) == want
+print("whole", done >= hooks)
+"""
+
+INTERRUPTED = """
+import mica
+m = mica.Model(small)
+want = m.predict([mica.Quantised(small_x)])
+hits = 0
+while hits < interrupts:
+    try:
+        print(".")
+        while True:
+            assert m.predict([mica.Quantised(small_x)]) == want
+    except KeyboardInterrupt:
+        hits += 1
+        assert not m.arena.busy and m.predict([mica.Quantised(small_x)]) == want
+print("whole")
+"""
+
+
+@pytest.fixture(scope="module")
+def small() -> dict[str, bytes]:
+    models = build_models()
+    return {name: models[name] for name in ("small", "small_x")}
+
+
+@pytest.fixture
+def windows(firmware: Firmware, small: dict[str, bytes]) -> Iterator[SerialBoard]:
+    with EmulatedBoard(load_board(BOARD), firmware(BOARD).image) as board:
+        for name, data in small.items():
+            board.put(data, name)
+        assert isinstance(board, SerialBoard)
+        yield board
+
+
+def check(board: Link, hooks: int, objects: int, timeout: float) -> None:
+    """Raise AssertionError or BoardError unless all goes well on a board that has the model."""
+    assert board.exec(f"hooks, objects = {hooks}, {objects}" + PROGRAM, timeout=timeout) == b"whole True\n"
+
+
+def test_hooks_and_objects(windows: SerialBoard) -> None:
+    """Hooks, exceptions, failing allocations and collections 40 calls deep, and objects in the making: no wrong byte, before
+    and after a soft reset."""
+    check(windows, sampled(1000, 60), sampled(2000, 200), 600.0)
+    small = {name: windows.get(name) for name in ("small", "small_x")}
+    windows.soft_reset()
+    for name, data in small.items():
+        windows.put(data, name)
+    check(windows, 20, 50, 60.0)
+
+
+def test_interrupted_runs(windows: SerialBoard) -> None:
+    """Ctrl-C at any place of a run, and the next run gives the same bytes."""
+    said = bytearray()
+
+    def interrupt(data: bytes) -> None:
+        said.extend(data)
+        for _ in range(data.count(b".")):
+            time.sleep(0.001 * (len(said) % 17))
+            windows._open_repl().serial.write(b"\x03")
+
+    windows.exec_follow(f"interrupts = {sampled(500, 25)}" + INTERRUPTED, interrupt, timeout=60.0)
+    assert said.endswith(b"whole\n") and said.count(b".") == sampled(500, 25)
+
+
+def planted(image: Path, register: str) -> bytes:
+    """Return the firmware with a register that is not stored when a frame overflows."""
+    data = bytearray(image.read_bytes())
+    with image.open("rb") as file:
+        elf = ELFFile(file)
+        symbols = elf.get_section_by_name(".symtab")
+        assert isinstance(symbols, SymbolTableSection)
+        found = symbols.get_symbol_by_name("xtensa_vectors")
+        assert found
+        (at,) = elf.address_offsets(found[0]["st_value"])
+    at += VECTOR_OF_OVERFLOW + STORES[register]
+    assert data[at] >> 4 == int(register[1:]) and data[at + 2] == 0x49  # s32e
+    data[at : at + 3] = NOP
+    return bytes(data)
+
+
+@pytest.mark.parametrize("register", STORES if ALL else ["a7"])
+def test_a_register_that_is_not_spilled_is_found(
+    firmware: Firmware, small: dict[str, bytes], tmp_path: Path, register: str
+) -> None:
+    image = tmp_path / "firmware.elf"
+    image.write_bytes(planted(firmware(BOARD).image, register))
+    with (
+        pytest.raises((AssertionError, BoardError)),
+        EmulatedBoard(load_board(BOARD), image) as board,
+    ):
+        for name, data in small.items():
+            board.put(data, name)
+        check(board, 20, 200, 10.0)
