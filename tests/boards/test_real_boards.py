@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import csv
+import json
+import re
 import shutil
 from pathlib import Path
 
@@ -10,6 +12,7 @@ import pytest
 
 from mica.boards import BoardSpec, all_boards, load_board, read_board
 from mica.errors import MicaError, Unsupported
+from mica.resources import data_dir
 from mica.toolchain import build as builder
 from mica.toolchain import esp_idf, sources
 from mica.toolchain.micropython import choose
@@ -76,6 +79,57 @@ def test_esp32_configuration_exists(name: str) -> None:
     spiram = any("spiram" in name for name in names)
     assert spiram == (board.core != "RISC-V")  # those have no bus for it
     assert board.esptool and (f"set(IDF_TARGET {board.esptool.chip})" in text) == (board.mcu != "ESP32")
+
+
+PORTS_OWN = [name for name in ESP32 if name.startswith("ESP32_GENERIC")]
+
+
+@pytest.mark.parametrize("name", PORTS_OWN)
+def test_esp32_agrees_with_the_port(name: str) -> None:
+    """MicroPython's esp32 port of this version has the board: target, settings, macros, the image's place, partitions
+    that its C and Python look for, modules that it freezes. That is as much as can be seen without the SDK."""
+    board = load_board(name)
+    port = sources.fetch() / "ports" / "esp32"
+    theirs = port / "boards" / name
+
+    def words(folder: Path) -> list[str]:
+        return (folder / "mpconfigboard.cmake").read_text(encoding="utf-8").split()
+
+    def macros(folder: Path) -> set[tuple[str, str]]:
+        text = (folder / "mpconfigboard.h").read_text(encoding="utf-8")
+        return set(re.findall(r"^#define (\w+) +(.*)$", text, flags=re.MULTILINE))
+
+    def targets(folder: Path) -> list[str]:
+        return re.findall(r"set\(IDF_TARGET (\w+)\)", (folder / "mpconfigboard.cmake").read_text(encoding="utf-8"))
+
+    assert targets(board.folder) == targets(theirs)
+    ours, known = ([w for w in words(f) if w.startswith("boards/")] for f in (board.folder, theirs))
+    assert set(ours) - set(known) <= {"boards/sdkconfig.spiram"} and set(known) <= set(ours)  # of the variant SPIRAM
+    assert macros(board.folder) - macros(theirs) == {("MICROPY_VFS_ROM", "(1)")}
+    assert macros(theirs) <= macros(board.folder)
+    options = json.loads((theirs / "board.json").read_text(encoding="utf-8"))["deploy_options"]
+    assert board.esptool and int(options["flash_offset"], 0) == board.esptool.offset
+
+    table = partitions(board)
+    rows = csv.reader((port / "partitions-4MiB-romfs.csv").read_text(encoding="utf-8").splitlines())
+    for label, kind, sub, offset, size, *_ in ([f.strip() for f in row] for row in rows if row[0][0] != "#"):
+        assert table[label][:2] == (kind, sub)
+        if label in ("nvs", "phy_init"):
+            assert table[label][2:] == (int(offset, 0), int(size, 0))
+        if label == "factory":
+            assert table[label][2] == int(offset, 0) and table[label][3] >= int(size, 0)
+    assert 'label="vfs"' in (port / "modules" / "flashbdev.py").read_text(encoding="utf-8")
+    assert '"romfs"' in (port / "esp32_partition.c").read_text(encoding="utf-8")
+
+    frozen = set(
+        re.findall(
+            r'"(\w+\.py)"', (data_dir("boards") / "common" / "esp32" / "manifest.py").read_text(encoding="utf-8")
+        )
+    )
+    assert frozen == {path.name for path in (port / "modules").glob("*.py")}  # _boot.py is ours
+    assert 'include("$(MPY_DIR)/extmod/asyncio")' in (port / "boards" / "manifest.py").read_text(encoding="utf-8")
+    emits = "#define MICROPY_EMIT_XTENSAWIN" in (port / "mpconfigport.h").read_text(encoding="utf-8")
+    assert emits and (board.native == "xtensawin") == board.core.startswith("Xtensa")
 
 
 # --- ESP-IDF --------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Register windows on XTENSA_WIN: what lies in registers of frames that overflow to the stack, or have not yet, is kept.
+"""Register windows on XTENSA_WIN: registers of frames are kept, on the stack or not.
 
 By day in short; `scripts/test --all` makes all 1,000 hooks and 500 interrupts, and plants every fault.
 """
@@ -27,8 +27,8 @@ VECTOR_OF_OVERFLOW = 0x80  # of a frame that has called by CALL8
 STORES = {f"a{n}": 3 * at for n, at in enumerate((0, 2, 3, 4, 5, 6, 7, 8))}  # one of the instructions is a load
 NOP = bytes((0xF0, 0x20, 0x00))
 
-# Recursion 40 deep through C and Python in turn, with everything that may happen at its end; then objects that only a register
-# of C knows while the next allocation collects garbage.
+# Recursion 40 deep through C and Python in turn, with everything that may happen at its end; then objects that only a
+# register of C knows while the next allocation collects garbage.
 PROGRAM = """
 import gc, mica
 m = mica.Model(small)
@@ -65,7 +65,9 @@ with m.hook("*", before=hook):
 gc.threshold(64)
 last = []
 for i in range(objects):
-    last.append(([i] * 5, list(range(i % 7)), bytearray(b"%d" % i), {"k": i, i: 2}, (1 << 70) * i, (i, i + 1) + (2,), lambda i=i: i))
+    numbers = list(range(i % 7))
+    made = bytearray(b"%d" % i)
+    last.append(([i] * 5, numbers, made, {"k": i, i: 2}, (1 << 70) * i, (i, i + 1) + (2,), lambda i=i: i))
     last = last[-9:]
     for j, (a, b, c, d, e, f, g) in enumerate(last, i + 1 - len(last)):
         assert a == [j] * 5 and b == list(range(j % 7)) and c == b"%d" % j and d == {"k": j, j: 2}
@@ -113,8 +115,8 @@ def check(board: Link, hooks: int, objects: int, timeout: float) -> None:
 
 
 def test_hooks_and_objects(windows: SerialBoard) -> None:
-    """Hooks, exceptions, failing allocations and collections 40 calls deep, and objects in the making: no wrong byte, before
-    and after a soft reset."""
+    """Hooks, exceptions, failing allocations and collections 40 calls deep, and objects in the making: no wrong byte,
+    before and after a soft reset."""
     check(windows, sampled(1000, 60), sampled(2000, 200), 600.0)
     small = {name: windows.get(name) for name in ("small", "small_x")}
     windows.soft_reset()

@@ -309,7 +309,8 @@ def test_mip_install_with_windows(digits: bytes, tmp_path: Path) -> None:
     ):
         threading.Thread(target=server.serve_forever, daemon=True).start()
         url = f"http://127.0.0.1:{server.server_port}/xtensawin.json"
-        command = [sys.executable, "-m", "mpremote", "connect", emulator.port, "mip", "install", "--target", "/lib", url]
+        mpremote = [sys.executable, "-m", "mpremote", "connect", emulator.port]
+        command = [*mpremote, "mip", "install", "--target", "/lib", url]
         done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
         server.shutdown()
         assert done.returncode == 0, done.stdout + done.stderr
@@ -484,8 +485,8 @@ def test_no_compiler_for_windows(
 
 
 def test_library_for_windows(tmp_path: Path) -> None:
-    """GCC's products, divisions, shifts, byte swap and conversion there, the last on Cortex-M0 too, equal those of Python and
-    numpy."""
+    """GCC's products, divisions, shifts, byte swaps and conversions there, one on Cortex-M0 too, equal those of Python
+    and numpy."""
     library = tmp_path / "xtensawin.so"
     files = [data_dir("usermod_c") / "natmod" / name for name in ("xtensawin.c", "l2f.c")]
     flags = [

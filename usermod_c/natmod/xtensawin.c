@@ -1,5 +1,5 @@
-// What GCC calls on Xtensa with register windows, beside fdiv.c and l2f.c: no libgcc of this calling convention is to be had
-// without Espressif's tools. tests/usermod/test_native.py compares it with this computer's arithmetic.
+// What GCC calls on Xtensa with register windows, beside fdiv.c and l2f.c: no libgcc of this calling convention
+// is to be had without Espressif's tools. tests/usermod/test_native.py compares it with this computer's arithmetic.
 #include <stdint.h>
 
 #ifndef LIBGCC

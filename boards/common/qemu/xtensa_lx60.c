@@ -118,7 +118,8 @@ static bool multiplied(trap_t *of) {
     }
     uint32_t x = of->a[at[1] & 15], y = of->a[at[0] >> 4];
     bool is_signed = (at[2] & 0x10) != 0;
-    of->a[at[1] >> 4] = is_signed ? (uint32_t)((int64_t)(int32_t)x * (int32_t)y >> 32) : (uint32_t)((uint64_t)x * y >> 32);
+    uint64_t product = is_signed ? (uint64_t)((int64_t)(int32_t)x * (int32_t)y) : (uint64_t)x * y;
+    of->a[at[1] >> 4] = (uint32_t)(product >> 32);
     of->epc1 += 3;
     if (of->epc1 == of->lend && of->lcount != 0) {
         of->lcount--;
@@ -127,7 +128,7 @@ static bool multiplied(trap_t *of) {
     return true;
 }
 
-// The timer's interrupt only ends a wait; board_wait enables it again. Every exception that is not known here is a crash,
+// The timer's interrupt only ends a wait; board_wait enables it again. Every other exception is a crash,
 // such as a load from an odd address.
 void xtensa_trap(uint32_t cause, trap_t *of);
 void xtensa_trap(uint32_t cause, trap_t *of) {
@@ -171,7 +172,7 @@ void board_wake(void) {
     woken = true;
 }
 
-// Interrupts are masked until WAITI itself lets them in, so none comes too early. A wait ends after a minute at the latest,
+// Interrupts are masked until WAITI itself lets them in, so none comes too early. A wait ends after a minute at most,
 // within the counter's turn. Where the computer was busy for so long that the end has gone by, there is no sleep.
 void board_wait(uint32_t timeout_ms) {
     if (timeout_ms == 0) {

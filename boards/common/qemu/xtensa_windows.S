@@ -1,10 +1,9 @@
 // Register windows of Xtensa (Instruction Set Architecture, section 4.7): start-up, vectors, interrupts, setjmp.
 // Written for LLVM's assembler, which wants literals named.
 //
-// A frame has up to 16 registers, and a call shows the callee 8 registers further (CALL8; GCC makes no CALL12, and CALL4 is
-// only here): 64 registers hold the last frames, and the vectors of overflow and underflow move older ones to the stack and
-// back. Registers a0 to a3 of a frame lie in the 16 bytes below its callee's stack pointer, a4 to a7 at the top of its own
-// frame.
+// A frame has up to 16 registers, and its callee's begin 8 further (CALL8; GCC makes no CALL12, CALL4 is only here).
+// 64 registers hold the last frames, and the vectors of overflow and underflow move older ones to the stack and back.
+// Registers a0 to a3 of a frame lie in the 16 bytes below its callee's stack pointer, a4 to a7 at the top of its own.
 
     .section .vectors, "ax"
     .p2align 12
@@ -77,7 +76,7 @@ moved:
 1:  rotw   -1
     j      underflow8
 
-    // The registers that the interrupted function sees are saved, all older frames may stay in theirs. Its stack pointer moves,
+    // The registers that the interrupted function sees are saved, older frames stay in theirs. Its stack pointer moves,
     // and with it the caller's registers below. The frame is trap_t in xtensa_lx60.c.
 trap:
     addi   a1, a1, -112
@@ -173,8 +172,7 @@ xtensa_spill:
     callx8 a8
 1:  retw
 
-    // int setjmp(jmp_buf env): a0 to a7 of the caller, which GCC calls by CALL8, and where it goes on. All else of it is on
-    // the stack.
+    // int setjmp(jmp_buf env): a0 to a7 of the caller, which has come by CALL8, and where it goes on.
     .global setjmp
     .p2align 2
 setjmp:

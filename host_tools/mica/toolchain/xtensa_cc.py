@@ -94,7 +94,7 @@ def unpacked(name: str, packages: Sequence[str], progress: Progress = quiet, *, 
 def compiler(folder: Path, progress: Progress = quiet, *, unpinned: bool = False, linker: str = "mpy_ld.py") -> str:
     """Write a program `xtensawin-gcc` into `folder`, which takes GCC's arguments, and return its path.
 
-    The program links objects for `linker`: "mpy_ld.py" makes native modules of them, for an ESP32; "ld" firmware for QEMU.
+    The program links objects for `linker`: "mpy_ld.py" makes native modules, for an ESP32, "ld" firmware for QEMU.
     Raises Unsupported, which says what is missing, where its parts cannot be had.
     """
     why = "xtensawin needs a compiler with register windows"
@@ -176,8 +176,8 @@ def _field(shift: re.Match[str]) -> str:
 
 
 def _assemble(llvm_mc: list[str], assembly: Path, target: Path, *, far: bool) -> str:
-    """Assemble. Branches that reach too far become their opposites over a jump, and long loops set the end by themselves, as GNU's
-    assembler has it. With `far`, a call loads its address, as Debian's linker does not know CALL8."""
+    """Assemble. Branches that reach too far become their opposites over a jump, and long loops set the end themselves,
+    as GNU's assembler has it. With `far`, a call loads its address, as Debian's linker does not know CALL8."""
     text = assembly.read_text(encoding="utf-8").replace("@PLT", "")
     text = re.sub(r"^\t\.word\b", "\t.long", text, flags=re.M)
     text = re.sub(r"^\t\.hword\b", "\t.short", text, flags=re.M)

@@ -110,7 +110,7 @@ class PortBuild:
         return {"BOARD": board.name, "BOARD_DIR": board.folder, "MICA_PORT_DIR": self.common}
 
     def variables(self, job: Job, progress: Progress) -> dict[str, object]:
-        """The variables that need the folder of the build."""
+        """Return the variables that need the folder of the build."""
         return {}
 
     def build(self, job: Job, port: Path, jobs: int, progress: Progress) -> None:

@@ -21,7 +21,7 @@ class _Qemu(PortBuild):
         return {**super().settings(board), **window}
 
     def variables(self, job: Job, progress: Progress) -> dict[str, object]:
-        """With register windows, the compiler is one that is put together."""
+        """Return the compiler with register windows, which is put together, and what it calls by itself."""
         if job.board.isa != "xtensa":
             return {}
         compiler = xtensa_cc.compiler(job.folder, progress, unpinned=job.micropython.unpinned, linker="ld")
