@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from targets import ALSO_ON_NEWEST, EVERY, ONLY_BYTES, OWN_FILES, PICO2, QEMU
+from targets import ALSO_ON_NEWEST, EVERY, ONLY_BYTES, OWN_FILES, PICO2, QEMU, needs_windows
 
 import mica
 from mica.boards import load_board
@@ -131,6 +131,7 @@ print(us, ns // 1000, poll.poll(10))
         assert board.exec("print(1 + 1)") == b"2\n"
 
 
+@needs_windows
 def test_a_crash_is_told(firmware: Firmware) -> None:
     """On Xtensa a load from an odd address stops the board with a word, where the port would loop without one."""
     received = bytearray()

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from elftools.elf.elffile import ELFFile
 from elftools.elf.sections import SymbolTableSection
-from targets import ALL, sampled
+from targets import ALL, HAS_WINDOWS, WINDOWS, sampled
 from usermod_models import build as build_models
 
 from mica.boards import load_board
@@ -22,7 +22,8 @@ from mica.link.serial_board import SerialBoard
 from mica.toolchain.build import BuildResult
 
 Firmware = Callable[[str], BuildResult]
-BOARD = "XTENSA_WIN"
+BOARD = WINDOWS
+pytestmark = pytest.mark.skipif(not HAS_WINDOWS, reason="the compiler for register windows is of Debian")
 VECTOR_OF_OVERFLOW = 0x80  # of a frame that has called by CALL8
 STORES = {f"a{n}": 3 * at for n, at in enumerate((0, 2, 3, 4, 5, 6, 7, 8))}  # one of the instructions is a load
 NOP = bytes((0xF0, 0x20, 0x00))

@@ -24,7 +24,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from stock import stock_image
-from targets import ALL, GCC_OF_FIGURES, arm_gcc, nightly
+from targets import ALL, GCC_OF_FIGURES, HAS_WINDOWS, arm_gcc, needs_windows, nightly
 from test_usermod import SCRIPTS, compared, models, run  # noqa: F401 - models is a fixture
 
 import mica
@@ -50,9 +50,9 @@ HERE = Path(__file__).parent
 CLASSIC = HERE.parent / "models" / "classic"
 DEMO = Path(mica.__file__).parent / "demo"
 ARCH = {"UNIX": "x64", "MPS2_AN385": "armv7m", "VIRT_RV32": "rv32imc", "RPI_PICO": "armv6m"} | (
-    {"QEMU_M0": "armv6m", "XTENSA_WIN": "xtensawin"} if ALL else {}
+    {"QEMU_M0": "armv6m", **({"XTENSA_WIN": "xtensawin"} if HAS_WINDOWS else {})} if ALL else {}
 )
-STOCK = list(ARCH) if os.environ.get("MICA_STOCK") else ["UNIX", *["MPS2_AN385", "XTENSA_WIN"] * ALL, "RPI_PICO"]
+STOCK = list(ARCH) if os.environ.get("MICA_STOCK") else ["UNIX", *["MPS2_AN385", *["XTENSA_WIN"] * HAS_WINDOWS] * ALL, "RPI_PICO"]
 
 ASIDE = "aside/_mica"  # where the native module lies that takes the place of a built-in one
 
@@ -299,6 +299,7 @@ def test_install_chooses_on_a_board(package: Path, digits: bytes) -> None:
 
 
 @nightly
+@needs_windows
 def test_mip_install_with_windows(digits: bytes, tmp_path: Path) -> None:
     """As a user of an ESP32 does, from a folder that is served."""
     assert main(["natmod", "--package", str(tmp_path), "--arch", "xtensawin"]) == 0
