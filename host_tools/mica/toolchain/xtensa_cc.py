@@ -143,7 +143,7 @@ def main(arguments: Sequence[str]) -> int:
     os.environ["XTENSA_GNU_CONFIG"] = core
     cc1 = _program(Path(gcc), str(Path(gcc) / _LIBRARIES), _GCC / "cc1")
     include = ["-nostdinc", "-isystem", f"{Path(gcc) / _GCC / 'include'}", "-isystem", str(_HEADERS)]
-    common = [*cc1, "-quiet", "-mlongcalls", "-ffreestanding", *include]
+    common = [*cc1, "-quiet", "-mlongcalls", *include]
     with_value = {w for i, w in enumerate(words) if words[i - 1] in ("-o", "-MF")}
     rest = [w for w in words if w not in ("-c", "-o", "-MMD", "-MD", "-MF") and w not in with_value]
     sources = [w for w in rest if w == "-" or (w.endswith((".c", ".S")) and not w.startswith("-"))]
