@@ -41,5 +41,6 @@ CFLAGS_USERMOD += $(addprefix -I$(MICA_MOD_DIR)/,include kernels $(MICA_ISA_DIR)
 # What binding/heap.c has in the place of MicroPython's own: the emulated boards' makefile has the linker wrap it.
 MICA_WRAPPED += readline mp_repl_autocomplete
 
-# The ports build for size; the kernels' loops are where a model's time goes.
-$(BUILD)/$(notdir $(MICA_MOD_DIR))/kernels/%.o: CFLAGS += -O2
+# The ports build for size; the kernels' loops are where a model's time goes. Scheduled before registers are given out, they
+# need more than Xtensa has.
+$(BUILD)/$(notdir $(MICA_MOD_DIR))/kernels/%.o: CFLAGS += -O2 $(if $(filter xtensa,$(MICA_ISA)),-fno-schedule-insns)
