@@ -9,7 +9,6 @@ usermod_c/natmod in between. Everything happens in the cache.
 import ast
 import hashlib
 import importlib.util
-import itertools
 import json
 import re
 import subprocess
@@ -145,8 +144,6 @@ def build(
         linked = (folder / "link.log").read_text(encoding="utf-8")
     version = subprocess.run([compiler, "--version"], capture_output=True, text=True, check=False).stdout
     file = folder / "_mica.mpy"
-    if arch.prefix == WINDOWED:
-        check_jump(file.read_bytes())
     return NativeModule(
         arch=arch,
         file=file,
@@ -159,30 +156,6 @@ def build(
         micropython=mp.version,
         seconds=time.monotonic() - begun,
     )
-
-
-def check_jump(module: bytes) -> None:
-    """Raise MicaError where the jump at the start of an Xtensa module goes back: mpy_ld.py lets it reach too far."""
-    rest = iter(module[4:])
-
-    def number() -> int:
-        n = 0
-        for byte in rest:
-            n = n << 7 | byte & 127
-            if byte < 128:
-                break
-        return n
-
-    names, _objects = number(), number()
-    for _ in range(names):
-        length = number()
-        for _ in range(0 if length & 1 else length // 2 + 1):
-            next(rest)
-    number()
-    if list(itertools.islice(rest, 3))[2] & 128:  # the sign of its 18 bits
-        raise MicaError(
-            "the module's function lies more than 128 KB behind its start, where its first jump can't reach"
-        )
 
 
 def _linked_size(log: str, what: str) -> int:
@@ -313,7 +286,7 @@ def _makefile(arch: Native, folder: Path, tree: Path, compiler: str, without: Se
         entry = [compiler, "-std=gnu99", "-Os", "-fpic", *arch.flags, *_FLAGS, *_WARNINGS, *seen]
         command = " ".join(f"'{word}'" for word in [*entry, "-c", "-o", "entry.o", str(root / "natmod" / "entry.c")])
         rules.append(f"entry.o: {root / 'natmod' / 'entry.c'} Makefile\n\t@{command}\n")
-    if arch.prefix == WINDOWED:  # see check_jump()
+    if arch.prefix == WINDOWED:  # mpy_ld.py jumps to its function, 128 KB at most, and does not notice more
         objects.sort(key=lambda target: "natmod_start" not in target)
     libgcc = "$(shell " + " ".join([compiler, *arch.flags, "-print-libgcc-file-name"]) + ")"
     link = [
