@@ -14,7 +14,7 @@ MPY_CROSS_FLAGS += -march=xtensawin
 MICROPY_HEAP_SIZE = 4194304
 
 vpath %.S $(MICA_PORT_DIR)
-vpath %.c $(MICA_LIBGCC_DIR)
+vpath %.c $(dir $(firstword $(MICA_LIBGCC)))
 SRC_BOARD_O += xtensa_windows.o
-MICA_QEMU_SOC_C = xtensa_lx60.c $(MICA_LIBGCC)
+MICA_QEMU_SOC_C = xtensa_lx60.c $(notdir $(MICA_LIBGCC))
 include $(MICA_PORT_DIR)/qemu.mk

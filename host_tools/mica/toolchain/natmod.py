@@ -184,7 +184,7 @@ def _engine(arch: Native) -> list[Path]:
     more = listed(own) if own.exists() else []
     more += [data_dir("usermod_c") / "natmod" / _OWN[member] for member in arch.own]
     if arch.prefix == WINDOWED:
-        more += [data_dir("usermod_c") / "natmod" / name for name in xtensa_cc.LIBRARY]
+        more += xtensa_cc.LIBRARY
     return _listed("sources.txt") + more
 
 

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from mica.errors import MicaError, Unsupported
+from mica.resources import data_dir
 from mica.toolchain import pins, sources
 from mica.toolchain.cache import Progress, cache_dir, locked, quiet
 from mica.toolchain.process import need_program, run_logged
@@ -30,7 +31,9 @@ _GCC = Path("usr/lib/gcc/xtensa-lx106-elf/13.3.0")
 _LLVM = Path("usr/lib/llvm-22")
 _HEADERS = Path("/usr/lib/xtensa-lx106-elf/include")  # picolibc's
 VERSION = "xtensa-lx106-elf-gcc 13.3.0 for windowed cores, LLVM 22's assembler"
-LIBRARY = ("xtensawin.c", "l2f.c", "fdiv.c")  # of usermod_c/natmod: what it calls by itself
+LIBRARY = [
+    data_dir("usermod_c") / "natmod" / name for name in ("xtensawin.c", "l2f.c", "fdiv.c")
+]  # what it calls by itself
 _LIBRARIES = Path("usr/lib/x86_64-linux-gnu")
 
 # GCC's include/xtensa-dynconfig.h names what the numbers of each table mean, in this order. Of what matters here: little

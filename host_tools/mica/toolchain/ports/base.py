@@ -105,22 +105,15 @@ class PortBuild:
                 )
         return _output(compiler, "--version").stdout.partition("\n")[0]
 
-    def settings(self, board: BoardSpec) -> dict[str, object]:
-        """The variables that name the board."""
-        return {"BOARD": board.name, "BOARD_DIR": board.folder, "MICA_PORT_DIR": self.common}
-
-    def variables(self, job: Job, progress: Progress) -> dict[str, object]:
-        """Return the variables that need the folder of the build."""
-        return {}
+    def settings(self, job: Job, progress: Progress) -> dict[str, object]:
+        """Return the variables that name the board, and what its port adds."""
+        return {"BOARD": job.board.name, "BOARD_DIR": job.board.folder, "MICA_PORT_DIR": self.common}
 
     def build(self, job: Job, port: Path, jobs: int, progress: Progress) -> None:
         """Make job.elf and job.image from MicroPython's folder of the port; `jobs` compilers at a time."""
         modules = job.folder / "modules"
         settings = {"BUILD": job.obj, "FROZEN_MANIFEST": job.manifest, "USER_C_MODULES": modules, **job.engine()}
-        assignments = [
-            f"{key}={value}"
-            for key, value in {**settings, **self.settings(job.board), **self.variables(job, progress)}.items()
-        ]
+        assignments = [f"{key}={value}" for key, value in {**settings, **self.settings(job, progress)}.items()]
         job.run(["make", "-C", port, f"-j{jobs}", *assignments], progress)
 
 

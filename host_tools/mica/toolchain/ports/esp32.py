@@ -31,7 +31,7 @@ class _Esp32(PortBuild):
             "MICA_PORT_DIR": self.common,
         }
         settings = {
-            **self.settings(job.board),
+            **self.settings(job, progress),
             "BUILD": job.obj,
             "FROZEN_MANIFEST": job.manifest,
             # The Makefile hands on what it knows, and its variable for that takes more.

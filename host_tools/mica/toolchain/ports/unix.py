@@ -1,14 +1,14 @@
 """The unix port: MicroPython as a program of this computer."""
 
-from mica.boards import BoardSpec
-from mica.toolchain.ports.base import PortBuild
+from mica.toolchain.cache import Progress
+from mica.toolchain.ports.base import Job, PortBuild
 
 
 class _Unix(PortBuild):
     elf = "micropython"
 
-    def settings(self, board: BoardSpec) -> dict[str, object]:
-        return {"VARIANT_DIR": board.folder, "VARIANT": board.name}
+    def settings(self, job: Job, progress: Progress) -> dict[str, object]:
+        return {"VARIANT_DIR": job.board.folder, "VARIANT": job.board.name}
 
 
 PORT = _Unix("unix")
