@@ -1,6 +1,6 @@
-// Division of floats for Cortex-M0: libgcc's has a table of addresses in its code, which mpy_ld.py does not take. With
-// register windows (xtensawin.c) there is no libgcc. Rounds to
-// nearest, ties to even, as IEEE 754 and every other float division that a model meets; any NaN is the quiet one.
+// Division of floats for Cortex-M0: libgcc's has a table of addresses in its code, which mpy_ld.py does not take.
+// With register windows (xtensawin.c) there is no libgcc. Rounds to nearest, ties to even, as IEEE 754 and every other
+// float division that a model meets; any NaN is the quiet one.
 #include <stdint.h>
 #include <string.h>
 
@@ -11,8 +11,6 @@
 #define FDIV __aeabi_fdiv
 #endif
 #endif
-
-float FDIV(float x, float y);
 
 #define INFINITE (0x7f800000u)
 #define QUIET_NAN (0x7fc00000u)

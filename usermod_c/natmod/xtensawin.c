@@ -13,16 +13,6 @@ typedef union {
     } half;
 } word64_t;
 
-uint64_t LIBGCC(umulsidi3)(uint32_t a, uint32_t b);
-uint64_t LIBGCC(muldi3)(uint64_t a, uint64_t b);
-uint64_t LIBGCC(udivdi3)(uint64_t n, uint64_t d);
-uint64_t LIBGCC(umoddi3)(uint64_t n, uint64_t d);
-int64_t LIBGCC(divdi3)(int64_t n, int64_t d);
-int64_t LIBGCC(moddi3)(int64_t n, int64_t d);
-uint64_t LIBGCC(ashldi3)(uint64_t x, int n);
-uint64_t LIBGCC(lshrdi3)(uint64_t x, int n);
-int64_t LIBGCC(ashrdi3)(int64_t x, int n);
-
 uint64_t LIBGCC(umulsidi3)(uint32_t a, uint32_t b) {
     uint32_t a_low = a & 0xffff, a_high = a >> 16, b_low = b & 0xffff, b_high = b >> 16;
     uint32_t low = a_low * b_low;
@@ -41,43 +31,31 @@ uint64_t LIBGCC(muldi3)(uint64_t a, uint64_t b) {
     return r.u;
 }
 
-static uint64_t divide(uint64_t n, uint64_t d, uint64_t *remainder) {
-    uint64_t q = 0, r = 0;
+uint64_t LIBGCC(udivdi3)(uint64_t n, uint64_t d) {
+    uint64_t q = 0, rest = 0;
     for (int i = 63; i >= 0; i--) {
-        uint64_t carry = r >> 63;
-        r = r << 1 | (n >> i & 1);
-        if (carry || r >= d) {
-            r -= d;
+        uint64_t carry = rest >> 63;
+        rest = rest << 1 | (n >> i & 1);
+        if (carry || rest >= d) {
+            rest -= d;
             q |= (uint64_t)1 << i;
         }
     }
-    *remainder = r;
     return q;
 }
 
-uint64_t LIBGCC(udivdi3)(uint64_t n, uint64_t d) {
-    uint64_t remainder;
-    return divide(n, d, &remainder);
+int64_t LIBGCC(divdi3)(int64_t n, int64_t d) {
+    uint64_t flip_n = 0 - (uint64_t)(n < 0), flip_d = 0 - (uint64_t)(d < 0);
+    uint64_t q = LIBGCC(udivdi3)(((uint64_t)n ^ flip_n) - flip_n, ((uint64_t)d ^ flip_d) - flip_d);
+    return (int64_t)((q ^ flip_n ^ flip_d) - (flip_n ^ flip_d));
 }
 
 uint64_t LIBGCC(umoddi3)(uint64_t n, uint64_t d) {
-    uint64_t remainder;
-    (void)divide(n, d, &remainder);
-    return remainder;
-}
-
-static uint64_t magnitude(int64_t x) {
-    return x < 0 ? 0 - (uint64_t)x : (uint64_t)x;
-}
-
-int64_t LIBGCC(divdi3)(int64_t n, int64_t d) {
-    uint64_t q = LIBGCC(udivdi3)(magnitude(n), magnitude(d));
-    return (int64_t)((n ^ d) < 0 ? 0 - q : q);
+    return n - LIBGCC(udivdi3)(n, d) * d;
 }
 
 int64_t LIBGCC(moddi3)(int64_t n, int64_t d) {
-    uint64_t r = LIBGCC(umoddi3)(magnitude(n), magnitude(d));
-    return (int64_t)(n < 0 ? 0 - r : r);
+    return (int64_t)((uint64_t)n - (uint64_t)LIBGCC(divdi3)(n, d) * (uint64_t)d);
 }
 
 // n in [0, 63], for all three.
@@ -110,13 +88,6 @@ int64_t LIBGCC(ashrdi3)(int64_t x, int n) {
     return (int64_t)(LIBGCC(lshrdi3)((uint64_t)x ^ flip, n) ^ flip);
 }
 
-uint32_t LIBGCC(bswapsi2)(uint32_t x);
-uint64_t LIBGCC(bswapdi2)(uint64_t x);
-int LIBGCC(popcountsi2)(uint32_t x);
-double LIBGCC(extendsfdf2)(float x);
-double LIBGCC(floatsidf)(int32_t x);
-float LIBGCC(truncdfsf2)(double x);
-
 uint32_t LIBGCC(bswapsi2)(uint32_t x) {
     volatile uint32_t low = x << 16; // in one expression the compiler sees a swap of bytes, and calls this function for it
     const uint32_t halves = low | x >> 16;
@@ -124,10 +95,7 @@ uint32_t LIBGCC(bswapsi2)(uint32_t x) {
 }
 
 uint64_t LIBGCC(bswapdi2)(uint64_t x) {
-    word64_t w = { x };
-    word64_t r = { LIBGCC(bswapsi2)(w.half.high) };
-    r.half.high = LIBGCC(bswapsi2)(w.half.low);
-    return r.u;
+    return (uint64_t)LIBGCC(bswapsi2)((uint32_t)x) << 32 | LIBGCC(bswapsi2)((uint32_t)(x >> 32));
 }
 
 int LIBGCC(popcountsi2)(uint32_t x) {
@@ -150,42 +118,34 @@ typedef union {
     uint32_t u;
 } real32_t;
 
-// The significand m has its leading 1 at bit 31.
-static double packed(uint32_t sign, int exponent, uint32_t m) {
-    real64_t r;
-    r.u = (uint64_t)(sign | (uint32_t)exponent << 20) << 32 | (uint64_t)(m & 0x7fffffffu) << 21;
+double LIBGCC(floatsidf)(int32_t x) {
+    uint32_t m = x < 0 ? 0 - (uint32_t)x : (uint32_t)x;
+    uint64_t exponent = 1023 + 31;
+    real64_t r = { 0 };
+    for (; m != 0 && !(m & 0x80000000u); m <<= 1) {
+        exponent--;
+    }
+    if (m != 0) {
+        r.u = (uint64_t)(x < 0) << 63 | exponent << 52 | (uint64_t)(m & 0x7fffffffu) << 21;
+    }
     return r.f;
 }
 
 double LIBGCC(extendsfdf2)(float x) {
     real32_t of = { x };
-    uint32_t sign = of.u & 0x80000000u, m = of.u << 8;
-    int exponent = (int)(of.u >> 23 & 0xff);
-    if (exponent == 0xff) {
-        return packed(sign, 0x7ff, (m & 0x7fffffffu) != 0 ? m | 0x40000000u : 0);
+    uint32_t m = of.u & 0x7fffffffu; // exponent and significand
+    real64_t r = { 0 };
+    if (m > 0x7f800000u) {
+        m |= 0x00400000u; // a quiet NaN
     }
-    if (exponent != 0) {
-        return packed(sign, exponent - 127 + 1023, m);
+    if (m >= 0x00800000u) {
+        r.u = ((uint64_t)m << 29) + ((uint64_t)(m >= 0x7f800000u ? 0x7ff - 0xff : 1023 - 127) << 52);
+    } else if (m != 0) { // m times 2^-149
+        r.f = LIBGCC(floatsidf)((int32_t)m);
+        r.u -= (uint64_t)149 << 52;
     }
-    if (m == 0) {
-        return packed(sign, 0, 0);
-    }
-    for (exponent = 1; !(m & 0x80000000u); m <<= 1) {
-        exponent--;
-    }
-    return packed(sign, exponent - 127 + 1023, m);
-}
-
-double LIBGCC(floatsidf)(int32_t x) {
-    uint32_t m = x < 0 ? 0 - (uint32_t)x : (uint32_t)x;
-    int exponent = 1023 + 31;
-    if (m == 0) {
-        return packed(0, 0, 0);
-    }
-    for (; !(m & 0x80000000u); m <<= 1) {
-        exponent--;
-    }
-    return packed(x < 0 ? 0x80000000u : 0, exponent, m);
+    r.u |= (uint64_t)(of.u >> 31) << 63;
+    return r.f;
 }
 
 // To nearest, ties to even.
