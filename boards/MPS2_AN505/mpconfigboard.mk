@@ -10,7 +10,6 @@ CFLAGS += -DBOARD_TIMER_BASE=0x50000000 -DBOARD_TIMER_IRQ=3 -DBOARD_TIMER_HZ=200
 
 SRC_BOARD_O += shared/runtime/gchelper_native.o shared/runtime/gchelper_thumb2.o
 MPY_CROSS_FLAGS += -march=armv7emsp
-MICROPY_HEAP_SIZE = 4194304
 
 MICA_QEMU_SOC_C = cortexm.c cmsdk_uart.c cmsdk_timer.c
 include $(MICA_PORT_DIR)/qemu.mk

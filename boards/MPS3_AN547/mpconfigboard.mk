@@ -11,7 +11,6 @@ CFLAGS += -DBOARD_COUNTER_BASE=0x58100000 -DBOARD_TIMER_BASE=0x58000000 -DBOARD_
 
 SRC_BOARD_O += shared/runtime/gchelper_native.o shared/runtime/gchelper_thumb2.o
 MPY_CROSS_FLAGS += -march=armv7emsp
-MICROPY_HEAP_SIZE = 4194304
 
 MICA_QEMU_SOC_C = cortexm.c cmsdk_uart.c sse_timer.c
 include $(MICA_PORT_DIR)/qemu.mk

@@ -5,16 +5,16 @@ CROSS_COMPILE ?= xtensa-lx106-elf-
 
 CFLAGS += -fpic -fno-jump-tables -fsingle-precision-constant
 CFLAGS += -DMICROPY_HW_MCU_NAME='"de233_fpu"'
-CFLAGS += -DBOARD_UART_BASE=0xfd050020 -DBOARD_UART_INTERRUPT=0 -DBOARD_TIMER_HZ=40000000 -DBOARD_TIMER_INTERRUPT=6
+CFLAGS += -DBOARD_UART_BASE=0xfd050020 -DBOARD_UART_STEP=4 -DBOARD_UART_INTERRUPT=0
+CFLAGS += -DBOARD_TIMER_HZ=40000000 -DBOARD_TIMER_INTERRUPT=6
 # A frame of 8 registers and more takes 32 bytes at least.
 CFLAGS += -DBOARD_STACK_BYTES=65536
 
 LDFLAGS += -nostdlib $(MICA_WL)--no-warn-rwx-segments
 MPY_CROSS_FLAGS += -march=xtensawin
-MICROPY_HEAP_SIZE = 4194304
 
 vpath %.S $(MICA_PORT_DIR)
 vpath %.c $(dir $(firstword $(MICA_LIBGCC)))
 SRC_BOARD_O += xtensa_windows.o
-MICA_QEMU_SOC_C = xtensa_lx60.c $(notdir $(MICA_LIBGCC))
+MICA_QEMU_SOC_C = xtensa_lx60.c uart16550.c $(notdir $(MICA_LIBGCC))
 include $(MICA_PORT_DIR)/qemu.mk

@@ -14,6 +14,8 @@
 #include "board.h"
 #include "uart.h"
 
+volatile bool board_woken;
+
 // --- the port's uart.h, and the console -------------------------------------------------------------
 
 void uart_init(void) {

@@ -20,8 +20,8 @@ void board_uart_tx(const char *data, size_t len);
 // CPU file: sleep until an interrupt, or until timeout_ms has passed (UINT32_MAX: for ever).
 // An interrupt that came since the last call ends the wait at once.
 void board_wait(uint32_t timeout_ms);
-// Every interrupt handler calls this, so that board_wait cannot miss it.
-void board_wake(void);
+// Every interrupt handler sets it, so that board_wait, which clears it, cannot miss one.
+extern volatile bool board_woken;
 
 // board.c: mounts the file system; run by mp_init, so again after every soft reset.
 void board_init(void);

@@ -40,5 +40,5 @@ uint64_t board_timer_ticks(void) {
 
 void board_timer_irq(void) {
     (void)board_timer_ticks();
-    board_wake();
+    board_woken = true;
 }

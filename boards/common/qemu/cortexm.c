@@ -40,7 +40,7 @@ __attribute__((naked)) void cortexm_reset(void) {
 }
 
 static void cortexm_systick_irq(void) {
-    board_wake();
+    board_woken = true;
 }
 
 typedef void (*cortexm_vector_t)(void);
@@ -62,12 +62,6 @@ static const cortexm_vector_t vectors[16 + 64] = {
     [16 + BOARD_TIMER_IRQ] = board_timer_irq,
 };
 
-static volatile bool woken;
-
-void board_wake(void) {
-    woken = true;
-}
-
 // QEMU sleeps in WFI (the host's CPU goes idle); WFE is a no-op there. WFI with interrupts masked still
 // wakes on a pending one, so none can slip in between the test and the sleep.
 void board_wait(uint32_t timeout_ms) {
@@ -85,10 +79,10 @@ void board_wait(uint32_t timeout_ms) {
         CORTEXM_SYST_CSR = 7; // CPU clock, interrupt, enable
     }
     uint32_t state = board_irq_disable();
-    if (!woken) {
+    if (!board_woken) {
         __asm volatile ("dsb\n wfi" : : : "memory");
     }
-    woken = false;
+    board_woken = false;
     board_irq_restore(state);
     CORTEXM_SYST_CSR = 0;
 }

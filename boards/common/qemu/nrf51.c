@@ -89,5 +89,5 @@ void board_timer_irq(void) {
     TIMER_COMPARED(1) = 0;
     TIMER_COMPARED(2) = 0;
     (void)board_timer_ticks();
-    board_wake();
+    board_woken = true;
 }

@@ -16,3 +16,4 @@ CFLAGS += -DMICA_ROMFS_BASE=$(MICA_ROMFS_BASE) -DMICA_ROMFS_BYTES=$(MICA_ROMFS_B
 vpath %.c $(MICA_PORT_DIR)
 SRC_C += board.c uart_ring.c $(MICA_QEMU_SOC_C) shared/timeutils/timeutils.c
 MICROPY_VFS_LFS2 = 1
+MICROPY_HEAP_SIZE ?= 4194304

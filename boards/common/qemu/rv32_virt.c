@@ -10,21 +10,7 @@
 #include "irq.h"
 #include "uart_ring.h"
 
-typedef struct {
-    volatile uint8_t DATA;
-    volatile uint8_t IER;
-    volatile uint8_t FCR;
-    volatile uint8_t LCR;
-    volatile uint8_t MCR;
-    volatile uint8_t LSR;
-} uart16550_t;
-
-#define UART ((uart16550_t *)0x10000000)
 #define UART_IRQ (10)
-#define IER_RX (1 << 0)
-#define FCR_ENABLE_AND_CLEAR (7)
-#define LSR_RX_READY (1 << 0)
-#define LSR_TX_EMPTY (1 << 5)
 
 #define PLIC_PRIORITY(irq) (*(volatile uint32_t *)(0x0c000000 + 4 * (irq)))
 #define PLIC_ENABLE (*(volatile uint32_t *)0x0c002000) // hart 0, machine mode, interrupts 0 to 31
@@ -41,15 +27,9 @@ typedef struct {
 
 extern void mtvec_exception(void);
 
-static volatile bool woken;
-
-void board_wake(void) {
-    woken = true;
-}
-
 __attribute__((interrupt("machine"))) void rv32_timer_trap(void) {
     __asm volatile ("csrc mie, %0" : : "r" (MIE_TIMER)); // board_wait turns it on again
-    board_wake();
+    board_woken = true;
 }
 
 void board_uart_irq(void);
@@ -67,17 +47,13 @@ __attribute__((naked, aligned(256))) void rv32_trap_table(void) {
     __asm volatile (
         ".option push\n"
         ".option norvc\n"
-        "j mtvec_exception\n" // exceptions, and software interrupts of S-mode
+        ".rept 7\n" // exceptions, and software interrupts
         "j mtvec_exception\n"
-        "j mtvec_exception\n"
-        "j mtvec_exception\n"
-        "j mtvec_exception\n"
-        "j mtvec_exception\n"
-        "j mtvec_exception\n"
+        ".endr\n"
         "j rv32_timer_trap\n" // 7
+        ".rept 3\n"
         "j mtvec_exception\n"
-        "j mtvec_exception\n"
-        "j mtvec_exception\n"
+        ".endr\n"
         "j rv32_external_trap\n" // 11
         ".option pop\n");
 }
@@ -110,40 +86,20 @@ void board_wait(uint32_t timeout_ms) {
         CLINT_TIMECMP_HIGH = (uint32_t)(end >> 32);
         __asm volatile ("csrs mie, %0" : : "r" (MIE_TIMER));
     }
-    if (!woken) {
+    if (!board_woken) {
         __asm volatile ("wfi" : : : "memory");
     }
-    woken = false;
+    board_woken = false;
     board_irq_restore(state);
     __asm volatile ("csrc mie, %0" : : "r" (MIE_TIMER));
 }
 
-// --- UART -------------------------------------------------------------------------------------------
-
 // The port's own start-up means to switch interrupts on, but writes the old value of mstatus back.
-void board_uart_init(void) {
+void uart16550_connect(void) {
     __asm volatile ("csrw mtvec, %0" : : "r" ((uintptr_t)rv32_trap_table | 1)); // 1: one entry for each cause
-    UART->FCR = FCR_ENABLE_AND_CLEAR;
-    uart_interrupt(true);
     PLIC_PRIORITY(UART_IRQ) = 1;
     PLIC_ENABLE = 1u << UART_IRQ;
     PLIC_THRESHOLD = 0;
     __asm volatile ("csrs mie, %0" : : "r" (MIE_EXTERNAL));
     board_irq_restore(RISCV_MSTATUS_MIE);
-}
-
-void uart_interrupt(bool on) {
-    UART->IER = on ? IER_RX : 0;
-}
-
-int uart_take(void) {
-    return UART->LSR & LSR_RX_READY ? UART->DATA : -1;
-}
-
-void board_uart_tx(const char *data, size_t len) {
-    for (size_t i = 0; i < len; i++) {
-        while (!(UART->LSR & LSR_TX_EMPTY)) {
-        }
-        UART->DATA = (uint8_t)data[i];
-    }
 }

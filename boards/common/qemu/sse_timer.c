@@ -25,5 +25,5 @@ uint64_t board_timer_ticks(void) {
 
 // In the table of vectors; never enabled.
 void board_timer_irq(void) {
-    board_wake();
+    board_woken = true;
 }

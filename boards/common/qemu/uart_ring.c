@@ -37,7 +37,7 @@ void uart_ring_fill(void) {
 
 void board_uart_irq(void) {
     uart_ring_fill();
-    board_wake();
+    board_woken = true;
 }
 
 bool board_uart_rx_ready(void) {

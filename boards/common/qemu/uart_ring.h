@@ -10,6 +10,9 @@
 int uart_take(void);
 void uart_interrupt(bool on);
 
+// uart16550.c calls this of the CPU's file at last: the UART's interrupt reaches the processor from here on.
+void uart16550_connect(void);
+
 // Call from the interrupt, until the UART has no more: takes all bytes there are. Ctrl-C stops the running program.
 void uart_ring_fill(void);
 

@@ -20,14 +20,10 @@
 // --- start ------------------------------------------------------------------------------------------
 
 extern int main(int argc, char **argv);
-extern uint32_t _sbss[];
-extern uint32_t _ebss[];
 
+// QEMU begins with a RAM of zeros.
 void xtensa_start(void);
 void xtensa_start(void) {
-    for (uint32_t *p = _sbss; p < _ebss; p++) {
-        *p = 0;
-    }
     uart_init();
     main(0, NULL);
 }
@@ -45,59 +41,17 @@ void abort(void) {
     exit(1);
 }
 
-// --- what MicroPython takes for granted of a C library ---------------------------------------------
-
-float fabsf(float x) {
-    return __builtin_fabsf(x);
-}
-
+// MicroPython takes it for granted of a C library.
 float copysignf(float x, float y) {
     return !__builtin_signbit(x) == !__builtin_signbit(y) ? x : -x;
 }
-
-float nanf(const char *tag) {
-    (void)tag;
-    return __builtin_nanf("");
-}
-
-// --- UART -------------------------------------------------------------------------------------------
-
-#define UART_REGISTER(i) (*(volatile uint32_t *)(BOARD_UART_BASE + 4 * (i)))
-#define UART_DATA UART_REGISTER(0)
-#define UART_INTERRUPTS UART_REGISTER(1)
-#define UART_FIFO_CONTROL UART_REGISTER(2)
-#define UART_LINE_STATUS UART_REGISTER(5)
-// With a trigger level of 14 bytes, as QEMU's UART takes no more than that at a time from the host; with the usual 1, each
-// byte waits for its turn on a busy computer, and mpremote's mount gave up. Fewer bytes interrupt a little later.
-#define FIFO_ENABLE_AND_CLEAR (0xc7)
-#define INTERRUPT_RX (1 << 0)
-#define LINE_RX_READY (1 << 0)
-#define LINE_TX_EMPTY (1 << 5)
 
 static void enable(uint32_t interrupts) {
     __asm volatile ("wsr %0, intenable\n rsync" : : "r" (interrupts) : "memory");
 }
 
-void board_uart_init(void) {
-    UART_FIFO_CONTROL = FIFO_ENABLE_AND_CLEAR;
-    uart_interrupt(true);
+void uart16550_connect(void) {
     enable(1 << BOARD_UART_INTERRUPT);
-}
-
-void uart_interrupt(bool on) {
-    UART_INTERRUPTS = on ? INTERRUPT_RX : 0;
-}
-
-int uart_take(void) {
-    return UART_LINE_STATUS & LINE_RX_READY ? (int)(UART_DATA & 0xff) : -1;
-}
-
-void board_uart_tx(const char *data, size_t len) {
-    for (size_t i = 0; i < len; i++) {
-        while (!(UART_LINE_STATUS & LINE_TX_EMPTY)) {
-        }
-        UART_DATA = (uint8_t)data[i];
-    }
 }
 
 void board_uart_irq(void);
@@ -139,7 +93,7 @@ void xtensa_trap(uint32_t cause, trap_t *of) {
             board_uart_irq();
         }
         enable(1 << BOARD_UART_INTERRUPT);
-        board_wake();
+        board_woken = true;
     } else if (cause != 0 || !multiplied(of)) {
         uint32_t address;
         __asm volatile ("rsr %0, excvaddr" : "=r" (address));
@@ -166,12 +120,6 @@ uint64_t board_timer_ticks(void) {
     return ticks_before;
 }
 
-static volatile bool woken;
-
-void board_wake(void) {
-    woken = true;
-}
-
 // Interrupts are masked until WAITI itself lets them in, so none comes too early. A wait ends after a minute at most,
 // within the counter's turn. Where the computer was busy for so long that the end has gone by, there is no sleep.
 void board_wait(uint32_t timeout_ms) {
@@ -184,10 +132,10 @@ void board_wait(uint32_t timeout_ms) {
     uint32_t now;
     __asm volatile ("wsr %1, ccompare0\n rsync\n rsr %0, ccount" : "=r" (now) : "r" (begin + length) : "memory");
     enable(1 << BOARD_UART_INTERRUPT | 1 << BOARD_TIMER_INTERRUPT);
-    if (!woken && now - begin < length) {
+    if (!board_woken && now - begin < length) {
         __asm volatile ("waiti 0" : : : "memory");
     }
-    woken = false;
+    board_woken = false;
     enable(1 << BOARD_UART_INTERRUPT);
     board_irq_restore(state);
     (void)board_timer_ticks();

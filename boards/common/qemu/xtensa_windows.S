@@ -1,26 +1,14 @@
 // Register windows of Xtensa (Instruction Set Architecture, section 4.7): start-up, vectors, interrupts, setjmp.
 // Written for LLVM's assembler, which wants literals named.
 //
-// A frame has up to 16 registers, and its callee's begin 8 further (CALL8; GCC makes no CALL12, CALL4 is only here).
-// 64 registers hold the last frames, and the vectors of overflow and underflow move older ones to the stack and back.
+// A frame has up to 16 registers, and its callee's begin 8 further (CALL8; GCC makes no CALL4 and no CALL12).
+// 32 registers, of 64 in an ESP32, hold the last frames. Overflow and underflow move older ones to the stack and back.
 // Registers a0 to a3 of a frame lie in the 16 bytes below its callee's stack pointer, a4 to a7 at the top of its own.
 
     .section .vectors, "ax"
     .p2align 12
     .global xtensa_vectors
 xtensa_vectors:
-    s32e   a0, a5, -16
-    s32e   a1, a5, -12
-    s32e   a2, a5, -8
-    s32e   a3, a5, -4
-    rfwo
-    .org   xtensa_vectors + 0x40
-underflow4:
-    l32e   a0, a5, -16
-    l32e   a1, a5, -12
-    l32e   a2, a5, -8
-    l32e   a3, a5, -4
-    rfwu
     .org   xtensa_vectors + 0x80
     s32e   a0, a9, -16
     l32e   a0, a1, -12
@@ -71,9 +59,7 @@ moved:
     xor    a2, a2, a3
     wsr    a2, ps
     rsync
-    bbsi   a4, 31, 1f
-    j      underflow4
-1:  rotw   -1
+    rotw   -1
     j      underflow8
 
     // The registers that the interrupted function sees are saved, older frames stay in theirs. Its stack pointer moves,
@@ -101,10 +87,10 @@ trap:
     l32r   a2, .Lmasked
     wsr    a2, ps
     rsync
-    rsr    a6, exccause
-    mov    a7, a1
-    l32r   a4, .Ltrap
-    callx4 a4
+    rsr    a10, exccause
+    mov    a11, a1
+    l32r   a8, .Ltrap
+    callx8 a8
     l32r   a2, .Lexcm
     wsr    a2, ps
     rsync
