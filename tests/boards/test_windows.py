@@ -5,6 +5,8 @@ By day in short; `scripts/test --all` makes all 1,000 hooks and 500 interrupts, 
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -19,6 +21,7 @@ from mica.boards import load_board
 from mica.link.board import BoardError, Link
 from mica.link.emulated import EmulatedBoard
 from mica.link.serial_board import SerialBoard
+from mica.toolchain import sources, xtensa_cc
 from mica.toolchain.build import BuildResult
 
 Firmware = Callable[[str], BuildResult]
@@ -27,6 +30,8 @@ pytestmark = pytest.mark.skipif(not HAS_WINDOWS, reason="the compiler for regist
 VECTOR_OF_OVERFLOW = 0x80  # of a frame that has called by CALL8
 STORES = {f"a{n}": 3 * at for n, at in enumerate((0, 2, 3, 4, 5, 6, 7, 8))}  # one of the instructions is a load
 NOP = bytes((0xF0, 0x20, 0x00))
+CALLX8 = bytes((0xE0, 0x08, 0x00))  # a8
+KEEPER = Path(__file__).with_name("windows_keeper.c")
 
 # Recursion 40 deep through C and Python in turn, with everything that may happen at its end; then objects that only a
 # register of C knows while the next allocation collects garbage.
@@ -140,28 +145,45 @@ def test_interrupted_runs(windows: SerialBoard) -> None:
     assert said.endswith(b"whole\n") and said.count(b".") == sampled(500, 25)
 
 
-def planted(image: Path, register: str) -> bytes:
-    """Return the firmware with a register that is not stored when a frame overflows."""
-    data = bytearray(image.read_bytes())
+def addresses(image: Path) -> Callable[[str], tuple[int, int]]:
+    """Return what gives a symbol's address and its place in the file."""
     with image.open("rb") as file:
         elf = ELFFile(file)
         symbols = elf.get_section_by_name(".symtab")
         assert isinstance(symbols, SymbolTableSection)
-        found = symbols.get_symbol_by_name("xtensa_vectors")
-        assert found
-        (at,) = elf.address_offsets(found[0]["st_value"])
-    at += VECTOR_OF_OVERFLOW + STORES[register]
+        values = {symbol.name: symbol["st_value"] for symbol in symbols.iter_symbols()}
+        loaded = [(s["p_vaddr"], s["p_filesz"], s["p_offset"]) for s in elf.iter_segments("PT_LOAD")]
+
+    def find(name: str) -> tuple[int, int]:
+        value = values[name]
+        return value, next(value - at + offset for at, size, offset in loaded if 0 <= value - at < size)
+
+    return find
+
+
+def without_store(image: Path, register: str) -> bytes:
+    """Return the firmware with a register that is not stored when a frame overflows."""
+    data = bytearray(image.read_bytes())
+    at = addresses(image)("xtensa_vectors")[1] + VECTOR_OF_OVERFLOW + STORES[register]
     assert data[at] >> 4 == int(register[1:]) and data[at + 2] == 0x49  # s32e
     data[at : at + 3] = NOP
     return bytes(data)
 
 
+def without_spill(image: Path) -> bytes:
+    """Return the firmware with a collector that leaves registers of its callers where they are: its first call goes."""
+    data = bytearray(image.read_bytes())
+    at = data.index(CALLX8, addresses(image)("gc_helper_collect_regs_and_stack")[1])
+    data[at : at + 3] = NOP
+    return bytes(data)
+
+
 @pytest.mark.parametrize("register", STORES if ALL else ["a7"])
-def test_a_register_that_is_not_spilled_is_found(
+def test_a_register_that_is_not_stored_is_found(
     firmware: Firmware, small: dict[str, bytes], tmp_path: Path, register: str
 ) -> None:
     image = tmp_path / "firmware.elf"
-    image.write_bytes(planted(firmware(BOARD).image, register))
+    image.write_bytes(without_store(firmware(BOARD).image, register))
     with (
         pytest.raises((AssertionError, BoardError)),
         EmulatedBoard(load_board(BOARD), image) as board,
@@ -169,3 +191,37 @@ def test_a_register_that_is_not_spilled_is_found(
         for name, data in small.items():
             board.put(data, name)
         check(board, 20, 200, 10.0)
+
+
+def keeper(folder: Path, image: Path) -> bytes:
+    """Return the native module of windows_keeper.c for a firmware."""
+    find = addresses(image)
+    collect = {"START": "gc_collect_start", "SEARCH": "gc_helper_collect_regs_and_stack", "END": "gc_collect_end"}
+    calls = {**collect, "ALLOCATE": "gc_alloc", "SAY": "mp_hal_stdout_tx_strn"}
+    flags = [
+        "-Os",
+        "-fpic",
+        "-Wall",
+        "-Wextra",
+        "-Werror",
+        *(f"-D{key}={find(name)[0]}" for key, name in calls.items()),
+    ]
+    compiler = xtensa_cc.compiler(folder)
+    subprocess.run([compiler, *flags, "-c", "-o", folder / "keeper.o", KEEPER], check=True)
+    (folder / "names.h").write_text("")
+    linker = [sys.executable, str(sources.fetch() / "tools" / "mpy_ld.py"), "--arch", "xtensawin", "--qstrs", "names.h"]
+    subprocess.run([*linker, "-o", "keeper.mpy", "keeper.o"], cwd=folder, check=True)
+    return (folder / "keeper.mpy").read_bytes()
+
+
+def test_pointers_in_windows_are_collected(firmware: Firmware, tmp_path: Path) -> None:
+    """A block whose only pointer is in a register of a caller is kept, and lost when registers are not spilled."""
+    whole = firmware(BOARD).image
+    image = tmp_path / "firmware.elf"
+    image.write_bytes(without_spill(whole))
+    module = keeper(tmp_path, whole)
+    for each, said in ((whole, b"kept\n"), (image, b"lost\n")):
+        with EmulatedBoard(load_board(BOARD), each) as board:
+            board.put(module, "_file")
+            board.exec("with open('/keeper.mpy', 'wb') as f:\n    f.write(_file)")
+            assert board.exec("import keeper") == said
