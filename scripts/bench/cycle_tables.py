@@ -17,7 +17,7 @@ from mica.toolchain.process import need_program
 
 PLUGIN = Path(__file__).resolve().parent / "cycles"
 SHARED = (
-    Path(__file__).resolve().parents[2] / "boards" / "common" / "rp2350"
+    Path(__file__).resolve().parents[2] / "boards" / "common" / "virtual"
 )  # the M4's table, which an emulator uses too
 FLAGS = ("-O2", "-std=c99", "-Wall", "-Wextra", "-Werror", "-fPIC", "-fvisibility=hidden", "-shared")
 

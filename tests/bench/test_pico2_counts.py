@@ -1,7 +1,7 @@
 """The virtual Pico 2 counts the instructions of every kernel that QEMU counts on MPS2_AN505, to the unit.
 
 Both run the bare-metal program of scripts/bench, of the same object files, linked for two maps of memory. In QEMU a plugin counts
-between readings of the counter; on the Pico 2 boards/common/rp2350/hooks.c does.
+between readings of the counter; on the Pico 2 boards/common/virtual/hooks.c does.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import cycle_tables
 import layers
 from bare_metal import CORES
 
-from mica.link import rp2350
+from mica.link import emulator
 from mica.resources import data_dir
 
 M33 = CORES["m33"]
@@ -27,7 +27,7 @@ PICO2 = dataclasses.replace(
 RUN = """
 import mmap, sys
 sys.path.insert(0, sys.argv[1])
-from chip import Chip, IMAGE
+from rp2350 import IMAGE, Rp2350 as Chip
 from core import Core
 
 class Pico(Chip):
@@ -85,8 +85,8 @@ def test_equal_to_qemu(tmp_path: Path) -> None:
         "-B",
         "-c",
         RUN,
-        data_dir("boards") / "common" / "rp2350",
-        rp2350.install(),
+        data_dir("boards") / "common" / "virtual",
+        emulator.install(),
         flash,
         totals,
     ]

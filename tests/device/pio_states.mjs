@@ -1,4 +1,4 @@
-// What a state machine of rp2040js has after each instruction: node pio_states.mjs FOLDER < cases. FOLDER: as virtual_pico.install() makes it.
+// What a state machine of rp2040js has after each instruction: node pio_states.mjs FOLDER < cases. FOLDER: as web/rp2040js.py makes it.
 // A case is [control of shifts, words for the machine, instructions]; the answer has x, y, ISR, OSR and where it would go on, pins and flags.
 
 import fs from 'node:fs';

@@ -298,14 +298,14 @@ def summed(r0, r1):  # words
     lsr(r0, r2, 2)
 
 def on_core_1():
-    found.append(summed(0x10020000, 16384))
+    found.append(summed(0x10140000, 16384))
 
 def both():
     before = mem[WAITS]
-    alone = [summed(0x10000000, 16384), summed(0x10020000, 16384)]
+    alone = [summed(0x10120000, 16384), summed(0x10140000, 16384)]
     between = mem[WAITS]
     _thread.start_new_thread(on_core_1, ())
-    together = summed(0x10000000, 16384)
+    together = summed(0x10120000, 16384)
     after = mem[WAITS]
     while not found:
         time.sleep_ms(1)

@@ -28,12 +28,14 @@ from mica.toolchain.build import BuildResult
 
 RATE = 16000
 MICROPHONE = """
+import gc
 from array import array
 from machine import I2S, Pin
 from time import ticks_diff, ticks_us
 def microphone(bits=16, rate=16000, format=I2S.MONO, sck=16):
     return I2S(0, sck=Pin(sck), ws=Pin(sck + 1), sd=Pin(sck + 2), mode=I2S.RX, bits=bits, format=format, rate=rate, ibuf=8000)
 def record(n, **options):
+    gc.collect()  # which keeps interrupts off for longer than DMA's buffer lasts
     m = microphone(**options)
     x = array("h", bytes(2 * n))
     m.readinto(x)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from mica.errors import MicaError
-from mica.link import rp2350
+from mica.link import emulator
 from mica.resources import data_dir
 
 HERE = Path(__file__).parent
@@ -17,7 +17,7 @@ FLAGS = ("-mcpu=cortex-m33", "-mthumb", "-mfloat-abi=hard", "-mfpu=fpv5-sp-d16",
 RUN = """
 import mmap, struct, sys
 sys.path.insert(0, sys.argv[1])
-from chip import Chip
+from rp2350 import Rp2350 as Chip
 with open(sys.argv[3], "r+b") as file:
     chip = Chip(sys.argv[2], mmap.mmap(file.fileno(), 0), lambda data: None)
 while chip.stopped is None:
@@ -40,7 +40,7 @@ def run(source: Path, folder: Path) -> list[str]:
     flash.write_bytes(
         flash.read_bytes().ljust(0x10000, b"\xff")
     )  # whole pages; not every objcopy pads behind a section
-    script = [sys.executable, "-B", "-c", RUN, data_dir("boards") / "common" / "rp2350", rp2350.install(), flash]
+    script = [sys.executable, "-B", "-c", RUN, data_dir("boards") / "common" / "virtual", emulator.install(), flash]
     result = subprocess.run(script, capture_output=True, text=True, timeout=60, check=False)
     assert result.returncode == 0, result.stderr
     return result.stdout.splitlines()
@@ -107,4 +107,4 @@ def test_counts(tmp_path: Path) -> None:
 def test_without_unicorn(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(MicaError, match=r'unicorn is missing.*; pip install "mica-mcu\[emulators\]"'):
-        rp2350.install()
+        emulator.install()

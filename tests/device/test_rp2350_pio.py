@@ -9,7 +9,8 @@ from pathlib import Path
 
 import numpy as np
 
-from mica.link import rp2350, virtual_pico
+from mica.link import emulator
+from mica.web import rp2040js
 
 HERE = Path(__file__).parent
 PIO0 = 0x50200000
@@ -81,9 +82,9 @@ def test_instructions_as_rp2040js_has_them() -> None:
     for _ in range(100):
         control = int(rng.integers(0, 4)) << 18 | int(rng.integers(0, 1 << 10)) << 20
         cases.append((control, [int(w) for w in rng.integers(0, 1 << 32, 5)], [PULL, *instructions(rng, 60)]))
-    command = ["node", HERE / "pio_states.mjs", virtual_pico.install()]
+    command = ["node", HERE / "pio_states.mjs", rp2040js.install()]
     done = subprocess.run(command, input=json.dumps(cases), capture_output=True, text=True, timeout=120, check=True)
-    library = ctypes.CDLL(str(rp2350.install()))
+    library = ctypes.CDLL(str(emulator.install()))
     for case, theirs in zip(cases, json.loads(done.stdout), strict=True):
         ours = Machine(library).run(*case)
         for k, op in enumerate(case[2]):

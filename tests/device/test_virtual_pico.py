@@ -18,13 +18,14 @@ from targets import PICO, PICO2, VIRTUAL
 from mica.boards import load_board
 from mica.errors import MicaError
 from mica.images import uf2
-from mica.link import virtual_pico
 from mica.link.answers import require_mica
 from mica.link.board import BoardError, Link
 from mica.link.serial_board import SerialBoard
 from mica.link.targets import open_board
 from mica.link.virtual_pico import CYCLES_ON_BOARD, FLASH_BASE, VirtualPico
+from mica.resources import data_dir
 from mica.toolchain.build import BuildResult
+from mica.web import rp2040js
 
 MACHINES = {PICO: "Raspberry Pi Pico with RP2040", PICO2: "Raspberry Pi Pico2 with RP2350"}
 Firmware = Callable[[str], BuildResult]
@@ -339,13 +340,6 @@ def test_flash_file_of_another_size(firmware: Firmware, tmp_path: Path, name: st
         VirtualPico(load_board(name), firmware(name).image, flash=tmp_path).close()
 
 
-def test_node_missing(firmware: Firmware, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    image = firmware("RPI_PICO").image
-    monkeypatch.setenv("PATH", "")
-    with pytest.raises(MicaError, match="node is not installed; on Debian and Ubuntu: sudo apt install nodejs"):
-        VirtualPico(load_board("RPI_PICO"), image, flash=tmp_path / "f.bin").close()
-
-
 def test_npm_missing_and_npm_failing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """With an empty cache rp2040js has to be fetched."""
     monkeypatch.setenv("MICA_CACHE", str(tmp_path / "cache"))
@@ -354,17 +348,17 @@ def test_npm_missing_and_npm_failing(tmp_path: Path, monkeypatch: pytest.MonkeyP
     (programs / "node").symlink_to("/bin/true")
     monkeypatch.setenv("PATH", str(programs))
     with pytest.raises(MicaError, match="npm is not installed; on Debian and Ubuntu: sudo apt install npm"):
-        virtual_pico.install()
+        rp2040js.install()
     npm = programs / "npm"
     npm.write_text("#!/bin/sh\necho 'npm ERR! network'\nexit 1\n", encoding="utf-8")
     npm.chmod(0o755)
     with pytest.raises(MicaError, match=r"npm could not fetch rp2040js; is there a network\?") as error:
-        virtual_pico.install()
+        rp2040js.install()
     assert "\n" not in str(error.value)
 
 
 def test_lock_file_names_no_registry() -> None:
-    folder = Path(virtual_pico.data_dir("boards")) / "common" / "rp2040"
+    folder = data_dir("boards") / "common" / "rp2040"
     lock = (folder / "package-lock.json").read_text(encoding="utf-8")
     assert '"version": "1.4.1"' in lock and "sha512-" in lock
     assert "resolved" not in lock and "http" not in lock
@@ -385,7 +379,7 @@ def test_translated_code_equals_rp2040js() -> None:
     """Random programs, instruction by instruction and as our translation of them."""
     script = Path(__file__).with_name("translated_code.mjs")
     result = subprocess.run(
-        ["node", script, virtual_pico.install(), "500"], capture_output=True, text=True, timeout=300, check=False
+        ["node", script, rp2040js.install(), "500"], capture_output=True, text=True, timeout=300, check=False
     )
     assert result.returncode == 0, result.stdout + result.stderr
     programs, blocks = re.findall(r"\d+", result.stdout)

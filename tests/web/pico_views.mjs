@@ -1,16 +1,16 @@
-// node pico_views.mjs CHROMIUM SITE GIVEN OUT: the virtual Pico in the page, and the part for boards over a stand-in for Web Serial
-// (stand_in.js). GIVEN: sound.wav, what sensors give (SENSORS.json and files), perhaps stock.bin. Prints what was seen.
+// node pico_views.mjs CHROMIUM SITE GIVEN OUT PORT: the page's Pico, and the part for boards over a stand-in for Web Serial
+// (stand_in.js) with a virtual Pico at a TCP port. GIVEN: sound.wav, perhaps stock.bin. Prints what was seen.
+import { once } from 'node:events';
 import { existsSync, readFileSync } from 'node:fs';
+import { connect } from 'node:net';
 import { join } from 'node:path';
 import { cpuSeconds, heard, launch, lookedAt, playwright, serve, tabbed } from './browser.mjs';
 
-const [chromium, folder, given, out] = process.argv.slice(2);
+const [chromium, folder, given, out, port] = process.argv.slice(2);
 const flags = ['--use-fake-ui-for-media-stream', '--use-fake-device-for-media-stream', `--use-file-for-fake-audio-capture=${join(given, 'sound.wav')}`];
 const browser = await launch(chromium, flags);
-const sensors = JSON.parse(readFileSync(join(given, 'SENSORS.json'), 'utf8'));
 const stock = existsSync(join(given, 'stock.bin'));
-const names = [...Object.values(sensors).map(({ file }) => file), ...(stock ? ['stock.bin'] : [])];
-const more = Object.fromEntries(names.map((name) => [name, readFileSync(join(given, name))]));
+const more = stock ? { 'stock.bin': readFileSync(join(given, 'stock.bin')) } : {};
 const page = await playwright(browser, await serve(folder, '/some/path/', more), { viewport: { width: 1600, height: 900 }, permissions: ['microphone'] });
 page.setDefaultTimeout(120000);
 const text = (selector) => page.locator(selector).innerText();
@@ -35,6 +35,14 @@ process.on('uncaughtException', async (error) => {
   process.exit(1);
 });
 await page.addInitScript({ path: 'stand_in.js' });
+let line;
+await page.exposeFunction('cableOpen', async () => {
+  line = connect(Number(port), '127.0.0.1');
+  await once(line, 'connect');
+  line.on('error', () => {}).on('data', (bytes) => page.evaluate((text) => standIn.heard(text), bytes.toString('base64')).catch(() => {}));
+});
+await page.exposeFunction('cableWrite', (text) => void line.write(Buffer.from(text, 'base64')));
+await page.exposeFunction('cableClose', () => void line.destroy());
 
 // ---- Prompt: first, so that its start is measured
 await page.goto('');
@@ -171,9 +179,8 @@ note('look');
 // ---- Board
 await page.locator('#tab-board').click();
 await page.waitForSelector('body[data-ready=board]');
-await page.evaluate((wired) => (standIn.sensors = wired), sensors);
 const become = (change) => page.evaluate((c) => Object.assign(standIn, c), change);
-const connect = async (said) => {
+const plug = async (said) => {
   await page.locator('#connect').click();
   await page.waitForFunction(([p]) => document.getElementById('board-state').textContent.includes(p) || document.getElementById('trouble').textContent, [said]);
   return `${await text('#board-state')} ${await text('#trouble')}`;
@@ -191,7 +198,7 @@ const leave = async () => {
 seen.wrong = {};
 for (const kind of ['silent', 'noisy']) {
   await become({ kind });
-  seen.wrong[kind] = await connect('NEVER');
+  seen.wrong[kind] = await plug('NEVER');
 }
 const probe = (machine, build, rest = '') => ['_mica_probe()', `mica:heap 90000 8000\r\nmica:micropython 1.25.0\r\nmica:machine ${machine}\r\nmica:build ${build}\r\n${rest}`];
 const python = ['sys.implementation.name', 'micropython\r\n'];
@@ -204,7 +211,7 @@ const boards = {
 };
 for (const [kind, answers] of Object.entries(boards)) {
   await become({ kind, answers });
-  seen.wrong[kind] = `${await connect('heap')}\n${await page.locator('#board-install').isVisible() ? await text('#board-install') : ''}`;
+  seen.wrong[kind] = `${await plug('heap')}\n${await page.locator('#board-install').isVisible() ? await text('#board-install') : ''}`;
   if (await page.locator('#disconnect').isEnabled()) await leave();
 }
 note('wrong boards');
@@ -217,7 +224,7 @@ const download = async (locator) => {
 const words = async () => ({ push: await click('#push', 'is on the board'), selftest: await click('#board-selftest', 'passed'), compare: await click('#compare', 'the same bytes') });
 if (stock) {
   await become({ kind: 'stock' });
-  seen.stock = { before: `${await connect('heap')} ${await text('#board-install')}` };
+  seen.stock = { before: `${await plug('heap')} ${await text('#board-install')}` };
   await everySize('board');
   seen.stock.firmware = await download(page.locator('#save-firmware'));
   seen.stock.after = await click('#install', 'is there, with');
@@ -228,12 +235,12 @@ if (stock) {
 }
 
 await become({ kind: 'pico' });
-seen.facts = await connect('heap');
+seen.facts = await plug('heap');
 await page.locator('#board-model').selectOption('own/words.mica');
 Object.assign(seen, await words());
 await leave();
 // The cable is cut while another file of that name goes over it.
-await connect('heap');
+await plug('heap');
 await page.locator('#board-file').setInputFiles({ name: 'words.mica', mimeType: '', buffer: Buffer.from(await (await fetch(`${page.base}models/digits.mica`)).arrayBuffer()) });
 await become({ left: 9000 });
 await page.locator('#push').click();
@@ -241,7 +248,7 @@ await until('#board-state', 'Not connected');
 seen.cut = `${await text('#board-state')} ${await text('#trouble')}`;
 seen.reached = await page.evaluate(() => document.getElementById('push-progress').value);
 await become({ left: Infinity });
-await connect('heap');
+await plug('heap');
 await page.locator('#board-file').setInputFiles([]);
 seen.after = await click('#compare', 'the same bytes');
 // Again, whole: the rest of the half is sent, and it is in use.

@@ -1,7 +1,8 @@
 // In the page, before its own scripts: navigator.serial, whose port is what standIn.kind says. `left`: bytes until the cable is cut.
-//   pico: a virtual Pico with sensors; stock: one whose firmware has no mica; silent, noisy: other devices
+//   pico: a virtual Pico of this computer, with sensors, whose bytes pico_views.mjs moves; stock: the page's, without mica;
+//   silent, noisy: other devices
 //   anything else: a board that answers programs by the texts in standIn.answers, [part of the program, answer]
-globalThis.standIn = { kind: 'pico', left: Infinity, workers: {}, answers: [], sensors: {} };
+globalThis.standIn = { kind: 'pico', left: Infinity, answers: [] };
 
 function scripted() {
   let out;
@@ -34,15 +35,31 @@ function scripted() {
   };
 }
 
-async function pico(kind) {
-  const { start, WorkerPort } = await import(new URL('pico.mjs', location.href));
-  const given = async (name) => new Uint8Array(await (await fetch(name)).arrayBuffer());
-  if (!standIn.workers[kind]) {
-    const sensors = {};
-    for (const [bus, { file, ...facts }] of Object.entries(kind === 'pico' ? standIn.sensors : {})) sensors[bus] = { ...facts, file: await given(file) };
-    standIn.workers[kind] = (await start({ content: kind === 'stock' ? await given('stock.bin') : undefined, sensors })).worker;
+class Cable {
+  async open() {
+    await cableOpen();
+    this.readable = new ReadableStream({
+      start: (controller) => (standIn.heard = (text) => { try { controller.enqueue(Uint8Array.from(atob(text), (c) => c.charCodeAt(0))); } catch { /* closed */ } }),
+    });
+    this.writable = new WritableStream({ write: (bytes) => cableWrite(btoa(Array.from(bytes, (b) => String.fromCharCode(b)).join(''))) });
   }
-  const port = new WorkerPort(standIn.workers[kind]);
+
+  async setSignals({ dataTerminalReady }) { if (!dataTerminalReady) await cableClose(); }
+
+  close = () => cableClose();
+
+  getInfo = () => ({ usbVendorId: 0x2e8a, usbProductId: 5 });
+}
+
+async function stock() {
+  const { start, WorkerPort } = await import(new URL('pico.mjs', location.href));
+  standIn.worker ??= (await start({ content: new Uint8Array(await (await fetch('stock.bin')).arrayBuffer()) })).worker;
+  return new WorkerPort(standIn.worker);
+}
+
+// With a cable that can be cut.
+async function pico(kind) {
+  const port = kind === 'stock' ? await stock() : new Cable();
   const open = port.open.bind(port);
   port.open = async () => {
     await open();

@@ -32,8 +32,9 @@ from mica.data import sounds
 from mica.engine import NativeModel
 from mica.file import codec
 from mica.flash import firmware_image
-from mica.images import uf2
-from mica.link import virtual_pico
+from mica.images import romfs, uf2
+from mica.link.sensors import Sensors, Wired
+from mica.link.virtual_pico import FLASH_BASE, VirtualPico
 from mica.run.golden import with_golden
 from mica.run.host import HostRunner
 from mica.toolchain.build import BuildResult, build
@@ -78,14 +79,6 @@ def given(tmp_path_factory: pytest.TempPathFactory) -> Path:
         file.setparams((1, 2, 16000, 0, "NONE", ""))
         file.writeframes(sound.tobytes())
     (folder / "i2s").write_bytes(sound.tobytes())
-    (folder / "adc").write_bytes(SHAKEN.tobytes())
-    (folder / "imu").write_bytes(MOVED.tobytes())
-    sensors = {
-        "i2s": {"file": "i2s", "name": "sound", "rate": 16000, "sck": 16, "ws": 17, "sd": 18},
-        "adc": {"file": "adc", "name": "fan", "rate": 1000, "pin": 26},
-        "imu": {"file": "imu", "name": "wave", "rate": 100, "sda": 4, "scl": 5, "addr": 0x68},
-    }
-    (folder / "SENSORS.json").write_text(json.dumps(sensors))
     return folder
 
 
@@ -174,17 +167,29 @@ def recorded(path: Path) -> np.ndarray:
     return samples
 
 
-def test_the_virtual_pico(made: Path, given: Path, tmp_path: Path) -> None:
+def test_the_virtual_pico(made: Path, given: Path, tmp_path: Path, firmware: Callable[[str], BuildResult]) -> None:
     """Beside the engine, at its prompt, and as a board on a cable that is cut."""
     browser = shutil.which("chromium")
     assert browser, "scripts/setup installs chromium"
     if STOCK:
-        flash = bytearray(b"\xff" * virtual_pico.FLASH_BYTES)
+        flash = bytearray(b"\xff" * load_board("RPI_PICO").flash)
         for block in uf2.parse(stock_image("RPI_PICO").read_bytes(), "stock"):
-            at = block.address - virtual_pico.FLASH_BASE
+            at = block.address - FLASH_BASE
             flash[at : at + len(block.data)] = block.data
         (given / "stock.bin").write_bytes(flash)
-    seen = json.loads(npm_packages.run(HERE / "pico_views.mjs", browser, made, given, tmp_path))
+    sound = np.frombuffer((given / "i2s").read_bytes(), np.int16)
+    sensors = {
+        "i2s": Wired({"name": "sound", "rate": 16000, "sck": 16, "ws": 17, "sd": 18}, sound),
+        "adc": Wired({"name": "fan", "rate": 1000, "pin": 26}, SHAKEN),
+        "imu": Wired({"name": "wave", "rate": 100, "sda": 4, "scl": 5, "addr": 0x68}, MOVED),
+    }
+    rom = romfs.build(
+        {f"{name}.mica": (made / "models" / f"{name}.mica").read_bytes() for name in ("digits", "command")}
+    )
+    image = firmware("RPI_PICO").image
+    with VirtualPico(load_board("RPI_PICO"), image, rom=rom, keep_flash=False, sensors=Sensors(sensors)) as pico:
+        port = pico.port.rpartition(":")[2]
+        seen = json.loads(npm_packages.run(HERE / "pico_views.mjs", browser, made, given, tmp_path, port))
     print(f"to the prompt: {seen['cpu']:.2f} s of CPU, {seen['cycles']:,} cycles; seconds of {seen['seconds']}")
     print(f"CPU of the browser: {seen['browser']:.1f} s")
     assert 500_000 < seen["cycles"] <= PROMPT_CYCLES and seen["cpu"] <= PROMPT_SECONDS
@@ -219,7 +224,6 @@ def test_the_virtual_pico(made: Path, given: Path, tmp_path: Path) -> None:
     rows = {tuple(row) for row in MOVED.tolist()} | {(0, 0, 0, 0, 0, 0)}
     assert moved.shape == (40, 6) and len({tuple(row) for row in moved.tolist()}) > 20
     assert all(tuple(row) in rows for row in moved.tolist())
-    sound = np.frombuffer((given / "i2s").read_bytes(), np.int16)
     assert sound.tobytes().find(heard.tobytes()) >= 0 and len(heard) == 1600
     assert "is the motion sensor MPU6500 (SPI) connected, with sck=2" in seen["noSensor"]
     assert "expected such as sck=2,mosi=3,miso=4,cs=5" in seen["noWires"]

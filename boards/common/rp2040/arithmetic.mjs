@@ -4,12 +4,13 @@
 // Sums, products, quotients, roots and 2int, 2double: counted in the published source (raspberrypi/pico-bootrom-rp2040) with 2,000 random
 // operands. The others are estimates that nobody counted; int2float takes 25 to 196, by the operand.
 
+import TABLE from './flash.json.mjs';
+
 const ROM_BYTES = 16 * 1024;
 const DATA_TABLE = 0x16; // where the ROM's header has these pointers
 const ARITHMETIC = 0x1c; // ours: from here on the ROM has nothing but these functions
-const FLOAT = { 0: 70, 1: 73, 2: 56, 3: 69, 7: 38, 9: 38, 11: 55, 13: 50, 23: 60, 25: 55, 27: 63, 29: 46, 31: 15 };
-const DOUBLE = { 0: 88, 1: 91, 2: 153, 3: 182, 7: 75, 9: 75, 11: 70, 13: 65, 23: 75, 25: 65, 27: 75, 29: 65, 31: 23 };
-const TABLES = { 0x4653: FLOAT, 0x4453: DOUBLE }; // 'SF', 'SD'
+const { floats } = TABLE.rp2040;
+const TABLES = { 0x4653: floats.SF, 0x4453: floats.SD };
 
 export const NONE = { first: ROM_BYTES, costs: new Map() };
 

@@ -5,7 +5,6 @@ import { BasePeripheral, RP2040 } from 'rp2040js';
 import { arithmeticOf } from './arithmetic.mjs';
 import { CycleClock } from './clock.mjs';
 import { Flash } from './xip.mjs';
-import { PioClock } from './pio.mjs';
 import { Processor } from './processor.mjs';
 import { SecondCore } from './second_core.mjs';
 
@@ -76,11 +75,10 @@ const WATCHDOG = 0x40058; // its page
 const hex = (n) => `0x${(n >>> 0).toString(16).padStart(8, '0')}`;
 
 export class Machine {
-  // `flash` is the name of a file of FLASH_BYTES bytes; `sensors` are connected to each new chip. `idealMemory`: nothing waits for flash.
-  constructor(bootrom, flash, sensors = null, idealMemory = false) {
+  // `flash` is the name of a file of FLASH_BYTES bytes. `idealMemory`: nothing waits for flash.
+  constructor(bootrom, flash, idealMemory = false) {
     this.idealMemory = idealMemory;
     this.bootrom = bootrom;
-    this.sensors = sensors;
     this.file = fs.openSync(flash, 'r+');
     this.content = new Uint8Array(FLASH_BYTES);
     fs.readSync(this.file, this.content, 0, FLASH_BYTES, 0);
@@ -124,8 +122,6 @@ export class Machine {
       this.resetRequested = true;
       this.processor.state.limit = 0;
     };
-    this.pio = new PioClock(this.rp2040);
-    this.sensors?.connect(this);
     this.rp2040.onBreak = (code) => this.trap(code, this.core);
     this.flash = new Flash(this, this.idealMemory);
     this.processor = new Processor(this.rp2040, FLASH_BYTES, (message) => this.stop('crash', message), null, this.flash);

@@ -7,7 +7,6 @@ from pathlib import Path
 from mica.boards import BoardSpec
 from mica.errors import MicaError
 from mica.images import romfs
-from mica.link import rp2350
 from mica.link.board import SILENCE, BoardError, PutProgress
 from mica.link.qemu import Emulator
 from mica.link.sensors import Sensors
@@ -30,8 +29,6 @@ def start_emulator(
     """Start the emulator that the board's port has; the arguments are those of Emulator and VirtualPico. keep_flash: the file, too."""
     if sensors is not None and sensors.wired and not board.port.virtual_pico:
         raise MicaError(f"{board.target} has no sensors", todo="the virtual Picos have: RPI_PICO@emu, RPI_PICO2@emu")
-    if sensors is not None and "pdm" in sensors.wired and rp2350.runs(board):
-        raise MicaError(f"{board.target} has no PDM microphone", todo="it has one at I2S; RPI_PICO@emu has both")
     if board.port.virtual_pico:
         file = keep_flash if isinstance(keep_flash, Path) else None
         keep = bool(keep_flash)

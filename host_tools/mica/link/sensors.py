@@ -1,6 +1,6 @@
 """Sensors of the virtual Pico: what they measure, and where they are wired (listen/sensor_files.py reads the files).
 
-boards/common/rp2040/sensors.mjs connects them; it is given the numbers in files.
+boards/common/virtual/sensors.py connects them; it is given the numbers in files.
 """
 
 import json
@@ -12,7 +12,7 @@ import numpy as np
 
 @dataclass
 class Wired:
-    """facts: of one sensor, as sensors.mjs wants them; data: the int16 numbers that it gives."""
+    """facts: of one sensor, as sensors.py there wants them; data: the int16 numbers that it gives."""
 
     facts: dict[str, str | int]
     data: np.ndarray
@@ -25,7 +25,7 @@ class Sensors:
     wired: dict[str, Wired] = field(default_factory=dict)
 
     def description(self, folder: Path) -> str:
-        """JSON for run.mjs; the numbers go to files in the folder."""
+        """JSON for run.py; the numbers go to files in the folder."""
         described = {}
         for bus, sensor in self.wired.items():
             file = folder / bus

@@ -1,20 +1,17 @@
-"""The virtual Pico: the image for a real RPI_PICO, run by the RP2040 emulator rp2040js in Node.js. A Pico 2's: rp2350.py.
+"""The virtual Picos: images for a real RPI_PICO or RPI_PICO2, run by the emulator in boards/common/virtual.
 
-    firmware.uf2 -> flash file -> node run.mjs BOOTROM FLASH PORT SENSORS <- TCP: the board's USB serial port
-                                              stdin/stdout: questions, such as for the number of cycles; what sensors say
+    firmware.uf2 -> flash file -> run.py ... FLASH PORT SENSORS <- TCP: the board's USB serial port
+                                  stdin/stdout: questions, such as for the number of cycles; what sensors say
 
-What runs in Node.js is in boards/common/rp2040. Flash is a file, so files on the board and its ROMFS outlive it.
+Flash is a file, so files on the board and its ROMFS outlive it.
 """
 
 import contextlib
-import hashlib
 import os
 import select
-import shutil
 import subprocess
 import tempfile
 import time
-from collections.abc import Sequence
 from pathlib import Path
 from typing import IO, NamedTuple
 
@@ -23,25 +20,15 @@ import numpy as np
 from mica.boards import BoardSpec
 from mica.errors import MicaError
 from mica.images import uf2
-from mica.link import child, rp2350
+from mica.link import child, emulator
 from mica.link.qemu import Emulator, rom_window
 from mica.link.sensors import Sensors
-from mica.resources import data_dir
-from mica.toolchain.cache import Progress, cache_dir, locked, quiet
-from mica.toolchain.process import need_program, run_logged
+from mica.toolchain.cache import Progress, cache_dir, quiet
 
 FLASH_BASE = 0x10000000
-FLASH_BYTES = 2 << 20
-_BOOTROM_BYTES = 0x4000
 _START = 20.0  # seconds for the emulator to listen, and for the board to reach its prompt
 
-_BOOTROM_FLAGS = [
-    *("-mcpu=cortex-m0plus", "-mthumb", "-Os", "-std=c99", "-Wall", "-Wextra", "-Werror"),
-    # It is the C library: the compiler may not turn its memcpy into a call of memcpy.
-    *("-ffreestanding", "-fno-builtin", "-fno-tree-loop-distribute-patterns", "-nostdlib"),
-]
-
-# Where the board itself reads its cycle counter, as MicroPython: a list [low word, high word]. See machine.mjs.
+# Where the board itself reads its cycle counter, as MicroPython: a list [low word, high word]. See chip.py's Counters.
 CYCLES_ON_BOARD = 0x4FF00000
 INSTRUCTIONS_ON_BOARD = CYCLES_ON_BOARD + 0x14  # a Pico 2's: low word, high word
 BLOCKS_ON_BOARD = CYCLES_ON_BOARD + 0x20  # see VirtualPico.blocks()
@@ -55,73 +42,6 @@ class Cycles(NamedTuple):
     executed: int
     board_seconds: float
     busy_seconds: float
-
-
-# --- what has to be there -------------------------------------------------------------------------------
-
-
-def install(progress: Progress = quiet) -> Path:
-    """Return the folder with everything that runs: our scripts, the boot ROM, rp2040js. Made when missing."""
-    source = data_dir("boards") / "common" / "rp2040"
-    lock = (source / "package-lock.json").read_bytes()
-    modules = cache_dir() / "npm"
-    files = sorted(path for path in source.iterdir() if path.suffix in (".mjs", ".c", ".ld"))
-    files += [source.parent / name for name in ("sensors.json", "flash.json")]
-    digest = hashlib.sha256(repr(_BOOTROM_FLAGS).encode() + b"".join(path.read_bytes() for path in files))
-    folder = modules / f"run-{digest.hexdigest()[:8]}"
-    need_program("node", "nodejs")
-    if not _installed(modules, lock) or not folder.is_dir():
-        with locked("npm", progress):
-            if not _installed(modules, lock):
-                _install_modules(source, modules, progress)
-            if not folder.is_dir():
-                _install_files(files, folder)
-    return folder
-
-
-def _installed(modules: Path, lock: bytes) -> bool:
-    """True if npm has installed the packages of this lock file; the copy of it is absent if that failed."""
-    copy = modules / "package-lock.json"
-    return (modules / "node_modules" / "rp2040js").is_dir() and copy.is_file() and copy.read_bytes() == lock
-
-
-def _install_modules(source: Path, folder: Path, progress: Progress) -> None:
-    """Have npm fetch rp2040js, of the version and checksum that the lock file names."""
-    need_program("npm", "npm")
-    shutil.rmtree(folder / "node_modules", ignore_errors=True)
-    folder.mkdir(parents=True, exist_ok=True)
-    for name in ("package.json", "package-lock.json"):
-        shutil.copyfile(source / name, folder / name)
-    log = folder / "npm.log"
-    progress("fetching rp2040js by npm")
-    command = ["npm", "ci", "--prefix", str(folder), "--no-audit", "--no-fund", "--ignore-scripts"]
-    try:
-        run_logged(command, "fetching rp2040js by npm", log, cwd=folder, progress=progress)
-    except MicaError:
-        (folder / "package-lock.json").unlink(missing_ok=True)
-        raise MicaError("npm could not fetch rp2040js", todo=f"is there a network? The log is {log}") from None
-
-
-def _install_files(files: Sequence[Path], folder: Path) -> None:
-    """Copy our scripts to where Node.js finds rp2040js above them, and build the boot ROM."""
-    compiler = need_program("arm-none-eabi-gcc", "gcc-arm-none-eabi libnewlib-arm-none-eabi")
-    half = folder.with_suffix(".half")
-    shutil.rmtree(half, ignore_errors=True)
-    half.mkdir(parents=True)
-    for path in files:
-        if path.suffix == ".json":  # as a module: a browser imports it, too
-            text = path.read_text(encoding="utf-8")
-            (half / f"{path.name}.mjs").write_text(f"export default {text};\n", encoding="utf-8")
-        else:
-            shutil.copyfile(path, half / path.name)
-    elf, binary = half / "bootrom.elf", half / "bootrom.bin"
-    what = "building the boot ROM"
-    log = half / "bootrom.log"
-    link: list[str | Path] = ["-T", half / "bootrom.ld", half / "bootrom.c", "-lgcc", "-o", elf]
-    run_logged([compiler, *_BOOTROM_FLAGS, *link], what, log)
-    copy: list[str | Path] = [need_program("arm-none-eabi-objcopy", "binutils-arm-none-eabi"), "-O", "binary"]
-    run_logged([*copy, f"--pad-to={_BOOTROM_BYTES:#x}", elf, binary], what, log)
-    half.replace(folder)
 
 
 # --- flash ----------------------------------------------------------------------------------------------
@@ -213,8 +133,6 @@ class VirtualPico(Emulator):
         if image is not None and not image.is_file():
             raise MicaError(f"{image} is not there", todo=f"expected a file to run on {self.name}")
         self.elf = image.with_suffix(".elf") if image else Path()  # beside an image that mica has built
-        self._on_rp2350 = rp2350.runs(board)
-        made = rp2350.install(progress) if self._on_rp2350 else install(progress)
         # Once the emulator has it open, a file that is not kept needs no name.
         with contextlib.ExitStack() as stack:
             if not keep_flash:
@@ -222,14 +140,10 @@ class VirtualPico(Emulator):
             self._flash = _open_flash(flash or default_flash(self.name), board.name, board.flash)
             # The emulator has read what the sensors give when it says its port.
             wires = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="mica-")))
-            self._start(board, image, rom, self._command(made, tcp or 0, (sensors or Sensors()).description(wires)))
-
-    def _command(self, made: Path, tcp: int, wired: str) -> list[str | Path]:
-        """The emulator and its arguments. made: what install() has returned."""
-        if self._on_rp2350:
-            return rp2350.command(made, self._flash.name, tcp, wired, memory())
-        node = need_program("node", "nodejs")
-        return [node, made / "run.mjs", made / "bootrom.bin", self._flash.name, str(tcp), wired, memory()]
+            wired = (sensors or Sensors()).description(wires)
+            self._start(
+                board, image, rom, emulator.command(board, self._flash.name, tcp or 0, wired, memory(), progress)
+            )
 
     def _start(self, board: BoardSpec, image: Path | None, rom: bytes | None, command: list[str | Path]) -> None:
         try:

@@ -14,10 +14,11 @@ from mica.errors import MicaError
 from mica.file import codec
 from mica.file.codec import DTYPE_NUMPY
 from mica.format import schema
-from mica.link import answers, on_board, rp2350
+from mica.link import answers, on_board
 from mica.link.answers import Answer, ask, number, one_of
 from mica.link.board import ANSWER_BYTES, SILENCE, BoardError, Exchange, Link, PutProgress, Say
 from mica.link.diagnosis import check_board, out_of_memory
+from mica.link.emulator import is_rp2350
 from mica.link.functions import Function, Symbols
 from mica.link.qemu import INSTRUCTIONS_A_SECOND
 from mica.link.targets import open_board
@@ -175,7 +176,7 @@ class BoardRunner(Runner):
         if unit == "cycles":
             waits, _, waited, _ = self._measure(f"lambda: machine.mem32[{WAITS_ON_BOARD}]", 0xFFFFFFFF, runs, inputs)
             times = replace(times, waits=[*waits, waited])
-        if rp2350.runs(self.facts):  # where cycles are an estimate, and instructions are not
+        if is_rp2350(self.facts):  # where cycles are an estimate, and instructions are not
             read = f"lambda: machine.mem32[{INSTRUCTIONS_ON_BOARD}]"
             steps, _, total, _ = self._measure(read, 0xFFFFFFFF, 1, inputs)
             times = replace(times, instructions=[*steps, total])
@@ -197,7 +198,7 @@ class BoardRunner(Runner):
 
     def functions(self, inputs: Inputs) -> list[Function]:
         emulator = getattr(self.board, "emulator", None)
-        if not isinstance(emulator, VirtualPico) or self.facts is None or not rp2350.runs(self.facts):
+        if not isinstance(emulator, VirtualPico) or self.facts is None or not is_rp2350(self.facts):
             return super().functions(inputs)
         fill = f"remote._fill(remote.model._m, [{self._arguments(inputs)}])"
         mark = f"m[{BLOCKS_ON_BOARD}] = 0"

@@ -29,12 +29,13 @@ from mica.errors import MicaError
 from mica.file import codec
 from mica.flash import firmware_image
 from mica.images import romfs, uf2
-from mica.link import on_board, virtual_pico
+from mica.link import emulator, on_board, virtual_pico
 from mica.report.facts import facts
 from mica.resources import data_dir
 from mica.toolchain import mip_package, natmod, notices, wasm
 from mica.toolchain.build import build
 from mica.toolchain.cache import Progress, cache_dir, locked, quiet
+from mica.web import rp2040js
 
 _DEMO = Path(mica.__file__).parent / "demo"
 LATER = ("pico", "examples")  # what a first visit does not load
@@ -174,7 +175,7 @@ def _pico(folder: Path, models: list[Path], progress: Progress) -> None:
     built = build(board, progress=progress)
     image = firmware_image.read(board, built.image)
     content = firmware_image.with_models(image, firmware_image.read_models(models)).as_file()
-    emulator = virtual_pico.install(progress)
+    scripts = rp2040js.install(progress)
     flash = bytearray()
     spans: list[list[int]] = []  # of the file: offset, bytes
     for block in uf2.parse(content, "the image"):
@@ -195,11 +196,10 @@ def _pico(folder: Path, models: list[Path], progress: Progress) -> None:
     (folder / "places.json").write_text(json.dumps(said), encoding="utf-8")
     (folder / "flash.gz").write_bytes(gzip.compress(bytes(flash), 9, mtime=0))
     notices.write(board, built, folder / "flash.gz")
-    shutil.copyfile(emulator / "bootrom.bin", folder / "bootrom.bin")
-    for path in emulator.glob("*.mjs"):
-        if path.name != "run.mjs":
-            _script(path, folder / path.name)
-    library = emulator.parent / "node_modules" / "rp2040js"
+    shutil.copyfile(emulator.boot_rom(progress), folder / "bootrom.bin")
+    for path in scripts.glob("*.mjs"):
+        _script(path, folder / path.name)
+    library = scripts.parent / "node_modules" / "rp2040js"
     shutil.copytree(library / "dist" / "esm", folder / "rp2040js", ignore=shutil.ignore_patterns("*.d.ts", "gdb"))
     shutil.copyfile(library / "LICENSE", folder / "rp2040js" / "LICENSE")
     index = folder / "rp2040js" / "index.js"

@@ -45,11 +45,11 @@ export async function flash() {
   return { content, places };
 }
 
-// The port of a board that has come to its prompt. sensors: wired to it, as boards/common/rp2040/sensors.mjs has them, each `file` as bytes.
-export async function start({ content, sensors } = {}) {
+// The port of a board that has come to its prompt. content: of its flash.
+export async function start({ content } = {}) {
   const bootrom = await bytesOf('pico/bootrom.bin');
   const worker = new Worker('pico/worker.mjs', { type: 'module' });
-  const first = { flash: content ?? (await flash()).content, bootrom, sensors };
+  const first = { flash: content ?? (await flash()).content, bootrom };
   const cycles = await new Promise((idle, failed) => {
     worker.onerror = (event) => failed(new Error(`the virtual Pico cannot start: ${event.message ?? 'its worker failed'}`));
     worker.addEventListener('message', ({ data }) => (data.idle ? idle(data.idle) : data.stopped && failed(new Error(data.stopped))));

@@ -1,8 +1,8 @@
-// The virtual Pico in a worker, as boards/common/rp2040/run.mjs runs it in Node.js. It has no network: the page sends what it needs.
-// In: {flash, bootrom, sensors} begins, {data} goes to the USB serial port, {open} opens or closes that. Out: {data}, {idle} at the prompt after each reset, {stopped}.
+// The page's Pico in a worker: boards/common/rp2040, without sensors. It has no network: the page sends what it needs.
+// In: {flash, bootrom} begins, {data} goes to the USB serial port, {open} opens or closes that.
+// Out: {data}, {idle} at the prompt after each reset, {stopped}.
 import { put } from './flash.mjs';
 import { Machine } from './machine.mjs';
-import { Sensors } from './sensors.mjs';
 import { UsbSerial } from './usb.mjs';
 
 const SLICE = 200_000; // cycles between two looks at messages
@@ -65,7 +65,7 @@ function turn() {
 onmessage = ({ data: message }) => {
   if (message.flash) {
     put(message.flash);
-    machine = new Machine(new Uint32Array(message.bootrom.buffer), '', new Sensors(message.sensors ?? {}, () => {}));
+    machine = new Machine(new Uint32Array(message.bootrom.buffer), '');
     connect();
     soon();
   }

@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 import numpy as np
 import unicorn
+from facts import Facts
 from unicorn import arm_const
 from unicorn.unicorn_py3 import unicorn as binding
 
@@ -24,7 +25,7 @@ _WRITE = ctypes.CFUNCTYPE(None, ctypes.c_uint64, ctypes.c_uint, ctypes.c_uint64)
 
 
 class _Unicorn(ctypes.Structure):
-    _fields_ = (("stop", ctypes.c_void_p), ("start", ctypes.c_void_p), ("read", ctypes.c_void_p), ("numbers", ctypes.c_int * 4))
+    _fields_ = (*((name, ctypes.c_void_p) for name in ("stop", "start", "read")), ("numbers", ctypes.c_int * 5))
 
 
 class _Memory(ctypes.Structure):
@@ -51,6 +52,10 @@ class State(ctypes.Structure):
     event: int
     masked: int
     next: int
+    table: int
+    costs: int
+    first_free: int
+    rom_bytes: int
     error: int
     address: int
     ahead: int
@@ -80,6 +85,11 @@ class State(ctypes.Structure):
         ("ahead", ctypes.c_int64),
         ("waits", ctypes.c_int64),
         ("wrote", ctypes.c_uint32),
+        ("table", ctypes.c_void_p),
+        ("costs", ctypes.c_void_p),
+        ("first_free", ctypes.c_uint32),
+        ("rom_bytes", ctypes.c_uint32),
+        ("divider", ctypes.c_uint32 * 7),
     )
 
 
@@ -97,6 +107,8 @@ class _Registers(ctypes.Structure):
         ("start", ctypes.c_uint64),
         ("end", ctypes.c_uint64),
         ("has_number", ctypes.c_uint32),
+        ("reading", ctypes.c_int32),
+        ("writing", ctypes.c_int32),
     )
 
 
@@ -127,13 +139,16 @@ class Memory:
 class Native:
     """The library of hooks.c, with the table of Unicorn's functions that it needs, for one chip's memories."""
 
-    def __init__(self, library: str, memories: list[Memory]) -> None:
-        self.hooks = ctypes.CDLL(library)
+    def __init__(self, library: str, facts: Facts, memories: list[Memory]) -> None:
+        """memories: flash, RAM, and a boot ROM whose code is counted."""
+        self.hooks, self.facts = ctypes.CDLL(library), facts
+        # Costs of functions of the boot ROM, where they begin, bytes of the ROM.
+        self.free: tuple[int, int, int] = (0, 0, 0)
         self.memories = memories
         self.flash: int | None = None  # the address of flash.c's memory; None: flash never waits
         lib = binding.uclib
         self._unicorn = _Unicorn(*(self.address(f) for f in (lib.uc_emu_stop, lib.uc_emu_start, lib.uc_reg_read)))
-        self._unicorn.numbers[:] = [PRIMASK, BASEPRI, FAULTMASK, arm_const.UC_ARM_REG_PC]
+        self._unicorn.numbers[:] = [PRIMASK, BASEPRI, FAULTMASK, arm_const.UC_ARM_REG_PC, arm_const.UC_ARM_REG_LR]
         self._memories = (_Memory * (len(memories) + 1))()
         for there, m in zip(self._memories, memories, strict=False):
             there.base, there.size, there.changes = m.bases[0], m.size, m.changes
@@ -153,12 +168,14 @@ class Processor:
     def __init__(self, native: Native, number: int) -> None:
         self.native = native
         self.uc = uc = unicorn.Uc(unicorn.UC_ARCH_ARM, unicorn.UC_MODE_THUMB | unicorn.UC_MODE_MCLASS)
-        uc.ctl_set_cpu_model(arm_const.UC_CPU_ARM_CORTEX_M33)
+        uc.ctl_set_cpu_model(native.facts.cpu)
         self.state = State(uc._uch, ctypes.addressof(native._unicorn), ctypes.addressof(native._memories))
         self.state.number = number
+        self.state.table = native.address(getattr(native.hooks, native.facts.table))
+        self.state.costs, self.state.first_free, self.state.rom_bytes = native.free
         self._kept: list[object] = []
-        for m in native.memories:
-            if native.flash is not None and not m.changes:
+        for m in native.memories[:2]:
+            if native.flash is not None and m is native.memories[0]:
                 self._map_flash(m)
                 continue
             rights = unicorn.UC_PROT_ALL if m.changes else unicorn.UC_PROT_READ | unicorn.UC_PROT_EXEC
@@ -223,13 +240,17 @@ class Processor:
         write: Write,
         *,
         has_number: bool = False,
+        cycles: tuple[int, int] = (0, 0),
         memory: ctypes.Array[ctypes.c_char] | None = None,
         told: tuple[int, int] = (0, 0),
     ) -> None:
-        """Answer `size` bytes at `base` by read and write; with `memory` they are it, and `write` is called for those in `told`."""
+        """Answer `size` bytes at `base` by read and write. With `memory` they are it; `write` is called for those in `told`.
+
+        cycles: what reading and writing takes beyond a load and a store.
+        """
         at = ctypes.addressof(memory) if memory is not None else None
         state = ctypes.addressof(self.state)
-        r = _Registers(state, base, _READ(read), _WRITE(write), at, *told, has_number)
+        r = _Registers(state, base, _READ(read), _WRITE(write), at, *told, has_number, *cycles)
         self._kept += [r, memory]
         self._map(base, size, "mica_read", "mica_write", ctypes.byref(r))
 

@@ -1,14 +1,13 @@
-"""I2C, SPI and ADC of the RP2350, and the devices at them: a byte takes a bus its time. (RP2350 datasheet, 12.2 to 12.4.)"""
+"""I2C, SPI and ADC, and the devices at them: a byte takes a bus its time. (RP2350 datasheet, 12.2 to 12.4.)"""
 
 import functools
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
-from blocks import Block, Fixed
+from blocks import Block
+from bus import Bus
 
-if TYPE_CHECKING:
-    from chip import Chip
-
+Asks = Callable[[int, bool], None]  # DMA, by its request: there is something for it, or no more
 NOBODY = 0xFF  # what is read where nothing drives the wire
 
 
@@ -30,10 +29,10 @@ class I2c(Block):
     CLEARS = dict(zip(range(0x40, 0x6C, 4), (0xFFF, 1, 2, 8, 32, 64, 128, 256, 512, 1024, 2048), strict=True))
     READS, STOPS, RESTARTS = 1 << 8, 1 << 9, 1 << 10
 
-    def __init__(self, name: str, chip: "Chip", irq: int) -> None:
+    def __init__(self, name: str, bus: Bus, irq: int) -> None:
         plain = (0, 4, 8, 0x14, 0x18, 0x1C, 0x20, self.MASK, 0x38, 0x3C, self.ENABLE, 0x7C, 0x88, 0x8C, 0x90, 0xA0)
         super().__init__(name, plain, {0x14: 0x28, 0x18: 0x2F, 0x1C: 6, 0x20: 0xD})
-        self.clock, self.line = chip.clock, functools.partial(chip.line, irq)
+        self.clock, self.line = bus.now, functools.partial(bus.irq, irq)
         self.alarm = self.clock.alarm(self.done)
         self.device: Device | None = None
         self.wired: Callable[[], bool] = lambda: False
@@ -106,14 +105,17 @@ class I2c(Block):
 
 
 class Spi(Block):
-    """A controller. Its device is chosen by a pin, its first byte then names a register: with bit 7 it is to be read."""
+    """A controller. Its device is chosen by a pin, its first byte then names a register: with bit 7 it is to be read.
+
+    cycle(): nanoseconds of its clock.
+    """
 
     DATA, DMA, DEPTH, READ = 0x08, 0x24, 8, 0x80
 
-    def __init__(self, name: str, chip: "Chip", requests: int) -> None:
+    def __init__(self, name: str, bus: Bus, asks: Asks, requests: int, cycle: Callable[[], float]) -> None:
         super().__init__(name, (0, 4, 0x10, self.DMA))  # an interrupt is not modelled
-        self.io, self.clock, self.clocks, self.requests = chip.io, chip.clock, chip.clocks, requests
-        self.alarm = chip.clock.alarm(self.done)
+        self.clock, self.asks, self.requests, self.cycle = bus.now, asks, requests, cycle
+        self.alarm = self.clock.alarm(self.done)
         self.device: Device | None = None
         self.wired: Callable[[], bool] = lambda: False
         self.queue: list[int] = []
@@ -142,13 +144,13 @@ class Spi(Block):
 
     def ask(self) -> None:
         enabled = self.get(self.DMA)
-        self.io.asks(self.requests + 1, bool(enabled & 1 and self.got))
-        self.io.asks(self.requests, bool(enabled & 2) and len(self.queue) < self.DEPTH)
+        self.asks(self.requests + 1, bool(enabled & 1 and self.got))
+        self.asks(self.requests, bool(enabled & 2) and len(self.queue) < self.DEPTH)
 
     def go(self) -> None:
         control = self.get(0)
         cycles = max(2, self.get(0x10)) * (1 + (control >> 8 & 0xFF)) * (1 + (control & 15))
-        self.alarm.schedule(cycles * self.clocks.peripheral_nanos())
+        self.alarm.schedule(cycles * self.cycle())
 
     def done(self) -> None:
         byte = self.queue.pop(0)
@@ -173,13 +175,13 @@ class Spi(Block):
 class Adc(Block):
     """`value(channel)` is what it converts, 12 bits. Conversions one by one, or at a pace into a FIFO for DMA."""
 
-    CS, RESULT, FCS, FIFO, DIV, DEPTH, REQUEST = 0, 4, 8, 0xC, 0x10, 8, 48
+    CS, RESULT, FCS, FIFO, DIV = 0, 4, 8, 0xC, 0x10
     ONCE, MANY, READY = 4, 8, 1 << 8
     NANOS = 1e9 / 48_000_000
 
-    def __init__(self, chip: "Chip") -> None:
+    def __init__(self, bus: Bus, asks: Callable[[bool], None], depth: int) -> None:
         super().__init__("ADC", (self.CS, self.FCS, self.DIV))  # an interrupt is not modelled
-        self.io, self.alarm = chip.io, chip.clock.alarm(self.done)
+        self.asks, self.depth, self.alarm = asks, depth, bus.now.alarm(self.done)
         self.value: Callable[[int], int] = lambda channel: 0
         self.result = 0
         self.samples: list[int] = []
@@ -188,12 +190,13 @@ class Adc(Block):
     def read(self, o: int) -> int | None:
         if o == self.FIFO:
             sample = self.samples.pop(0) if self.samples else 0
-            self.io.asks(self.REQUEST, bool(self.get(self.FCS) & 8 and self.samples))
+            self.asks(bool(self.get(self.FCS) & 8 and self.samples))
             return sample
         if o == self.RESULT:
             return self.result
         n = len(self.samples)
-        more = {self.CS: 0 if self.busy else self.READY, self.FCS: (n == 0) << 8 | (n == self.DEPTH) << 9 | self.over << 11 | n << 16}
+        level = (n == 0) << 8 | (n == self.depth) << 9 | self.over << 11 | n << 16
+        more = {self.CS: 0 if self.busy else self.READY, self.FCS: level}
         value = super().read(o)
         return None if value is None else value | more.get(o, 0)
 
@@ -209,7 +212,7 @@ class Adc(Block):
             return known and not value >> 16  # round robin
         if o == self.FCS:
             self.over = self.over and not value & 0x800
-            self.io.asks(self.REQUEST, bool(value & 8 and self.samples))
+            self.asks(bool(value & 8 and self.samples))
         return known
 
     def pace(self, control: int) -> float:
@@ -219,19 +222,10 @@ class Adc(Block):
         control, fifo = self.get(self.CS), self.get(self.FCS)
         self.result = self.value(control >> 12 & 15)
         if fifo & 1:
-            self.over = self.over or len(self.samples) == self.DEPTH
-            if not self.over or len(self.samples) < self.DEPTH:
+            self.over = self.over or len(self.samples) == self.depth
+            if not self.over or len(self.samples) < self.depth:
                 self.samples.append(self.result >> (4 if fifo & 2 else 0))
-            self.io.asks(self.REQUEST, bool(fifo & 8))
+            self.asks(bool(fifo & 8))
         self.busy = bool(control & self.MANY)
         if self.busy:
             self.alarm.schedule(self.pace(control))
-
-
-def buses(chip: "Chip") -> dict[int, Block]:
-    """Return the blocks by address, as blocks.py has the others."""
-    return {
-        **{0x40080000 + 0x8000 * k: Spi(f"SPI{k}", chip, 24 + 2 * k) for k in range(2)},
-        **{0x40090000 + 0x8000 * k: I2c(f"I2C{k}", chip, 36 + k) for k in range(2)},
-        0x400A0000: Adc(chip),
-    }

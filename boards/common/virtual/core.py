@@ -1,18 +1,18 @@
-"""A Cortex-M33: exceptions, interrupts, SysTick and the registers of its private bus, around Unicorn's instructions.
+"""A Cortex-M33 or M0+: exceptions, interrupts, SysTick, registers of its private bus, around Unicorn's instructions.
 
 Sources: Armv8-M Architecture Reference Manual (DDI 0553), B3 and D1. Exceptions are nested by priority. The frame has the
 floating-point registers where the program uses them, written at once: lazy stacking would write the same bytes later.
 """
 
 import struct
-from typing import TYPE_CHECKING, NoReturn
+from collections.abc import Callable
+from typing import NoReturn, Protocol
 
+from bus import Stopped
 from doubles import Doubles
+from facts import Facts
 from native import EXCEPTION, GOES_ON, SLEEPS_FOR_EVENT, Native, Processor
 from unicorn import arm_const as arm
-
-if TYPE_CHECKING:
-    from chip import Chip
 
 R = [getattr(arm, f"UC_ARM_REG_R{i}") for i in range(13)] + [arm.UC_ARM_REG_SP, arm.UC_ARM_REG_LR, arm.UC_ARM_REG_PC]
 FRAME = [*R[:4], R[12], R[14]]
@@ -21,7 +21,6 @@ PC, XPSR, CONTROL = arm.UC_ARM_REG_PC, arm.UC_ARM_REG_XPSR, arm.UC_ARM_REG_CONTR
 MASKS = (arm.UC_ARM_REG_PRIMASK, arm.UC_ARM_REG_BASEPRI, arm.UC_ARM_REG_FAULTMASK)
 
 HARD_FAULT, SVCALL, PENDSV, SYSTICK, FIRST_IRQ = 3, 11, 14, 15, 16
-IRQS = 52
 LOWEST = 256  # priority of a thread
 FPCA, SPSEL = 4, 2  # bits of CONTROL
 NO_FLOATS = 0x10  # bit of EXC_RETURN
@@ -33,11 +32,26 @@ THUMB = 1 << 24
 UNDEFINED, SVC, BKPT, EXIT, NO_COPROCESSOR = 1, 2, 7, 8, 17
 
 
+class Around(Protocol):
+    """Functions of the chip that a core calls."""
+
+    facts: Facts
+
+    def guarded_read(self, function: Callable[[int, int], int]) -> Callable[[int, int], int]: ...
+    def guarded_write(self, function: Callable[[int, int, int], None]) -> Callable[[int, int, int], None]: ...
+    def bytes_at(self, address: int, size: int) -> bytes: ...
+    def end_turn(self) -> None: ...
+    def ask_for_reset(self) -> None: ...
+    def systick_changed(self, core: "Core") -> None: ...
+    def breakpoint(self, core: "Core", code: int) -> None: ...
+    def coprocessor(self, core: "Core", first: int, second: int) -> None: ...
+
+
 class Core:
     """One core. `chip` gets its time from cycles, and is asked where an instruction is none of the core's."""
 
-    def __init__(self, native: Native, number: int, chip: "Chip") -> None:
-        self.number, self.chip = number, chip
+    def __init__(self, native: Native, number: int, chip: Around) -> None:
+        self.number, self.chip, self.facts = number, chip, chip.facts
         self.processor = Processor(native, number)
         self.uc = self.processor.uc
         self.state = self.processor.state
@@ -50,7 +64,7 @@ class Core:
         self.latched = 0  # bit n: exception n is pending
         self.enabled = 1 << PENDSV | 1 << SYSTICK
         self.active: list[int] = []
-        self.priorities = [0] * (FIRST_IRQ + IRQS)
+        self.priorities = [0] * (FIRST_IRQ + self.facts.irqs)
         self.vtor = 0x10000000
         self.registers: dict[int, int] = {}
         self.asleep = False
@@ -266,12 +280,12 @@ class Core:
         if 0xE300 <= o < 0xE400:
             at = (o & 0x7F) * 8 + FIRST_IRQ
             return sum(1 << n - at for n in self.active if at <= n < at + 32)
-        if 0xE400 <= o < 0xE400 + IRQS:
+        if 0xE400 <= o < 0xE400 + self.facts.irqs:
             return int.from_bytes(bytes(self.priorities[FIRST_IRQ + o - 0xE400 :][:4]), "little")
         if 0xED18 <= o < 0xED24:
             return int.from_bytes(bytes(self.priorities[4 + o - 0xED18 :][:4]), "little")
         if o == 0xED00:
-            return 0x411FD210
+            return self.facts.cpuid
         if o == 0xED04:
             n = self.active[-1] if self.active else 0
             bits = (1 << 28 if self.latched >> PENDSV & 1 else 0) | (1 << 26 if self.latched >> SYSTICK & 1 else 0)
@@ -289,10 +303,10 @@ class Core:
 
     def write(self, address: int, size: int, value: int) -> None:
         o = address & 0xFFFFF
-        if 0xE400 <= o < 0xE400 + IRQS or 0xED18 <= o < 0xED24:
+        if 0xE400 <= o < 0xE400 + self.facts.irqs or 0xED18 <= o < 0xED24:
             first = FIRST_IRQ + o - 0xE400 if o < 0xED00 else 4 + o - 0xED18
             for k in range(size):
-                self.priorities[first + k] = value >> 8 * k & 0xF0
+                self.priorities[first + k] = value >> 8 * k & self.facts.priority
             self.look()
             return
         if size < 4:
@@ -302,7 +316,7 @@ class Core:
         self.write_word(o & ~3, value & 0xFFFFFFFF)
 
     def write_word(self, o: int, value: int) -> None:
-        bits = value << (o & 0x7F) * 8 + FIRST_IRQ & (1 << FIRST_IRQ + IRQS) - 1
+        bits = value << (o & 0x7F) * 8 + FIRST_IRQ & (1 << FIRST_IRQ + self.facts.irqs) - 1
         if 0xE100 <= o < 0xE180:
             self.enabled |= bits
         elif 0xE180 <= o < 0xE200:
@@ -348,11 +362,3 @@ class Core:
         if not plain:
             self.stop(f"the core's register {0xE0000000 + o:#x} is not modelled")
         return o
-
-
-class Stopped(Exception):
-    """The board cannot go on. `kind` is bootsel, crash or firmware."""
-
-    def __init__(self, kind: str, message: str) -> None:
-        super().__init__(message)
-        self.kind = kind

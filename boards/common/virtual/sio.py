@@ -1,12 +1,15 @@
-"""The single-cycle IO: what two cores have between them (FIFO, spinlocks, doorbells), and pins. (RP2350 datasheet, 3.1.)"""
+"""The single-cycle IO: what two cores have between them (FIFO, spinlocks, doorbells), and pins.
+
+RP2350 datasheet, 3.1; RP2040 datasheet, 2.3.1.
+"""
 
 from collections.abc import Callable
 
+from facts import Facts
+
 FIFO_ST, FIFO_WR, FIFO_RD, SPINLOCK_ST = 0x50, 0x54, 0x58, 0x5C
 VALID, ROOM, OVERFLOW, UNDERFLOW = 1, 2, 4, 8
-DEPTH = 4
-FIFO_IRQ, BELL_IRQ = 25, 26
-IN, OUT, ENABLE = 0x04, 0x10, 0x30  # of pins: a low and a high word each
+OUT, ENABLE = 0x10, 0x30  # of pins: a low and a high word each
 PINS = 48
 # Of both interpolators: accumulators, bases and controls, that keep what is written. Their results are not modelled.
 KEPT = {at + o for at in (0x80, 0xC0) for o in (0x00, 0x04, 0x08, 0x0C, 0x10, 0x2C, 0x30)}
@@ -15,8 +18,10 @@ KEPT = {at + o for at in (0x80, 0xC0) for o in (0x00, 0x04, 0x08, 0x0C, 0x10, 0x
 class Sio:
     """`line(core, irq, on)` is a core's interrupt; `sent()` is called when core 0 has sent a word to core 1."""
 
-    def __init__(self, line: Callable[[int, int, bool], None], sent: Callable[[], None]) -> None:
-        self.line, self.sent = line, sent
+    def __init__(self, facts: Facts, line: Callable[[int, int, bool], None], sent: Callable[[], None]) -> None:
+        self.facts, self.line, self.sent = facts, line, sent
+        # Its pins' registers stand elsewhere; it has no doorbells, and no high pins but those of flash.
+        self.old = facts.name == "rp2040"
         self.words: tuple[list[int], list[int]] = ([], [])  # that each core can read
         self.errors = [0, 0]
         self.locks = 0
@@ -31,7 +36,7 @@ class Sio:
     def push(self, core: int, word: int) -> None:
         """Core `core` sends to the other."""
         queue = self.words[1 - core]
-        if len(queue) < DEPTH:
+        if len(queue) < self.facts.fifo:
             queue.append(word)
         else:
             self.errors[core] |= OVERFLOW
@@ -49,8 +54,9 @@ class Sio:
         return word
 
     def look(self, core: int) -> None:
-        self.line(core, FIFO_IRQ, bool(self.words[core] or self.errors[core]))
-        self.line(core, BELL_IRQ, bool(self.bells[core]))
+        self.line(core, self.facts.fifo_irqs[core], bool(self.words[core] or self.errors[core]))
+        if not self.old:
+            self.line(core, self.facts.bell_irq, bool(self.bells[core]))
 
     def drain(self, core: int) -> None:
         self.words[core].clear()
@@ -61,7 +67,7 @@ class Sio:
     def read(self, core: int, o: int) -> int | None:
         if o == FIFO_ST:
             valid = VALID if self.words[core] else 0
-            room = ROOM if len(self.words[1 - core]) < DEPTH else 0
+            room = ROOM if len(self.words[1 - core]) < self.facts.fifo else 0
             return valid | room | self.errors[core]
         if o == FIFO_RD:
             return self.pop(core)
@@ -71,15 +77,19 @@ class Sio:
             bit = 1 << (o - 0x100 >> 2)
             free, self.locks = not self.locks & bit, self.locks | bit
             return bit if free else 0
+        if o >= 0x180 and self.old:
+            return None
         if o in (0x180, 0x184):
             return self.bells[1 - core]
         if o in (0x188, 0x18C):
             return self.bells[core]
+        if o == 0x08 and self.old:
+            return 2  # flash's chip select is high
         if o in (0x04, 0x08):
             return self.levels() >> (32 if o == 8 else 0) & 0xFFFFFFFF
         if 0x10 <= o < 0x50:
-            value = self.out if o < ENABLE else self.enable
-            return value >> (32 if o & 4 else 0) & 0xFFFFFFFF
+            enable, _, high = self.place(o)
+            return (self.enable if enable else self.out) >> 32 * high & 0xFFFFFFFF
         if o in KEPT:
             return self.interpolators[core].get(o, 0)
         return 0 if o == FIFO_WR else None
@@ -94,13 +104,13 @@ class Sio:
             self.look(core)
         elif 0x100 <= o < 0x180:
             self.locks &= ~(1 << (o - 0x100 >> 2))
-        elif 0x180 <= o < 0x190:
+        elif 0x180 <= o < 0x190 and not self.old:
             whose = 1 - core if o < 0x188 else core
             self.bells[whose] = self.bells[whose] & ~value if o & 4 else self.bells[whose] | value & 0xFF
             self.look(whose)
         elif 0x10 <= o < 0x50:
-            base = ENABLE if o >= ENABLE else OUT
-            self.change_pins(base == ENABLE, o - base >> 3, o >> 2 & 1, value)
+            enable, how, high = self.place(o)
+            self.change_pins(enable, how, high, value)
         elif o in KEPT:
             self.interpolators[core][o] = value
         else:
@@ -108,6 +118,12 @@ class Sio:
         return True
 
     # --- pins
+
+    def place(self, o: int) -> tuple[bool, int, int]:
+        """Arguments of change_pins: the register's kind, how it is written, and which word."""
+        if self.old:
+            return bool(o - OUT & 0x10), o >> 2 & 3, int(o >= ENABLE)
+        return o >= ENABLE, (o - (ENABLE if o >= ENABLE else OUT)) >> 3, o >> 2 & 1
 
     def levels(self) -> int:
         return self.out & self.enable & ~0xFFFFFFFF | self.pads()

@@ -1,6 +1,7 @@
-"""An RP2350 with both cores, as a Pico 2 has it: memory, registers, turns, resets. Flash is a file.
+"""An RP2040 or RP2350 with both cores, as a Pico or a Pico 2 has it: memory, registers, turns, resets. Flash is a file.
 
-run.py is the program around it. What is touched and not modelled stops the board with its name.
+rp2040.py and rp2350.py have what is of one chip alone; run.py is the program around them.
+What is touched and not modelled stops the board with its name.
 """
 
 import ctypes
@@ -12,33 +13,30 @@ from collections.abc import Callable
 from typing import NoReturn
 
 import numpy as np
-import rom
-from blocks import Block, Clocks, Pll, Powman, Timer, Watchdog, plain_blocks
-from buses import buses
+from blocks import Block, Clocks, Pll, Timer, Watchdog
+from bus import Bus, Stopped
+from buses import Adc, I2c, Spi
 from clock import Clock
-from core import Core, R, Stopped, arm
+from core import Core, R
+from facts import COUNTERS, Facts
 from flash import Flash
 from native import NOW, Memory, Native
 from pio import Io
-from sensors import Sensors
+from sensors import Places, Sensors
 from sio import Sio
 from usb import BUFFER_CONTROL, BUFFER_CONTROL_END, WRITTEN_TO_CLEAR, Usb
 
-FLASH, FLASH_UNCACHED, RAM, RAM_BYTES = 0x10000000, 0x14000000, 0x20000000, 0x82000
-IMAGE = b"\xd3\xde\xff\xff"  # begins what the boot ROM wants in the first 4 KB of flash (RP2350 datasheet, 5.1.5)
+FLASH, RAM = 0x10000000, 0x20000000
 QUANTUM = 100  # cycles of a turn where both cores run
 ALONE = 2000  # cycles for which core 1 runs alone before time is looked at
 OFF, IN_ROM, RUNNING, SLEEPS = range(4)  # core 1
 START = (0, 0, 1)  # what its boot ROM waits for, before vector table, stack and entry
-USB_IRQ, TIMER_IRQS = 14, (0, 4)
-PROC1 = 1 << 24  # of the power-on state machine
 # What the board itself reads, where a real Pico 2 has nothing: cycles of core 0 since power-on, and of core 1, and instructions
 # of core 0. Reading a low word keeps the high one. A word of "mica" tells that it is there.
-COUNTERS, MAGIC = 0x4FF00000, 0x6163696D
+MAGIC = 0x6163696D
 COSTS_OF_BLOCKS = 0x20  # a register there: a write keeps what each block of code has cost, of both cores, since the write before
 WAITS = 0x28  # cycles in which core 0 waited for flash, of all; then core 1
 SPENT = np.dtype([("address", "<u4"), ("instructions", "<u8"), ("cycles", "<u8")])
-PLACES = ((0x40000000, 0x200000), (0x50000000, 0x100000), (0x50110000, 0x600000), (COUNTERS, 0x1000), (0xD0000000, 0x40000))
 
 
 class Counters(Block):
@@ -68,36 +66,32 @@ class Counters(Block):
 class PowerStates(Block):
     """The power-on state machine: all of it is up but core 1, where that is forced off."""
 
-    def __init__(self, force: Callable[[bool], None]) -> None:
+    def __init__(self, core_1: int, force: Callable[[bool], None]) -> None:
+        """core_1: its bit, the highest."""
         super().__init__("PSM", (0, 4, 8))
-        self.force = force
+        self.core_1, self.force = core_1, force
 
     def read(self, o: int) -> int | None:
-        return 0x1FFFFFF & ~(self.get(4) & PROC1) if o == 0xC else super().read(o)
+        return 2 * self.core_1 - 1 & ~(self.get(4) & self.core_1) if o == 0xC else super().read(o)
 
     def write(self, o: int, value: int) -> bool:
         known = super().write(o, value)
         if o == 4:
-            self.force(bool(value & PROC1))
+            self.force(bool(value & self.core_1))
         return known
 
 
-class BootRam(Block):
-    """Words that the boot ROM leaves: the set-up of flash, which is `bx lr`. Locks are free."""
-
-    def __init__(self) -> None:
-        super().__init__("BOOTRAM", range(0, 0x400, 4), {0: 0x47704770})
-
-    def read(self, o: int) -> int | None:
-        return 1 if 0x80C <= o < 0x82C else super().read(o)
-
-    def write(self, o: int, value: int) -> bool:
-        return super().write(o, value) or 0x800 <= o < 0x82C
-
-
 class Chip:
-    """`flash` is the file's content, `received` gets what the board says over USB; `sensors` are connected to each new chip. `ideal_memory`:
-    no access to flash waits."""
+    """A chip with two cores; rp2040.py and rp2350.py add to it.
+
+    `flash` is the file's content, `received` gets what the board says over USB; `sensors` are connected to each new
+    chip. `ideal_memory`: no access to flash waits.
+    """
+
+    facts: Facts
+    names: dict[int, str]  # of blocks that nothing here answers
+    data_of_rom: int  # bytes of its first page, which is no code
+    link_of_core_1: int  # to which its program returns
 
     def __init__(
         self,
@@ -110,14 +104,16 @@ class Chip:
         self.received = received
         self.sensors = sensors or Sensors({}, lambda text: None)
         self.flash = flash
-        self.ram = ctypes.create_string_buffer(RAM_BYTES)
-        flash_memory = Memory((FLASH, FLASH_UNCACHED), (ctypes.c_char * len(flash)).from_buffer(flash), changes=False)
-        self.memories = [flash_memory, Memory((RAM,), self.ram, changes=True)]
-        self.native = Native(library, self.memories)
-        self.flash_unit = Flash(self, ideal_memory)
+        facts = self.facts
+        self.ram = ctypes.create_string_buffer(facts.ram)
+        flash_memory = Memory(facts.windows, (ctypes.c_char * len(flash)).from_buffer(flash), changes=False)
+        image = self.make_rom()
+        self.rom_image = ctypes.create_string_buffer(image, len(image))
+        self.memories = [flash_memory, Memory((RAM,), self.ram, changes=True), *self.counted_rom()]
+        self.native = Native(library, facts, self.memories)
+        self.native.free = self.free_rom()
+        self.flash_unit = Flash(self.native, facts.name, ideal_memory)
         self.native.flash = None if ideal_memory else self.flash_unit.address
-        self.rom_image = ctypes.create_string_buffer(rom.image(), rom.SIZE)
-        self.rom = rom.Rom(self, flash)
         self.stopped: Stopped | None = None
         self.spent = np.zeros(0, SPENT)
         self.cycles_before = 0  # of the chips before the last reset
@@ -129,6 +125,7 @@ class Chip:
         """A new chip, with what is in flash; after a reset also with what the watchdog keeps."""
         if self.cores:
             self.cycles_before += self.first.state.cycles
+        facts = self.facts
         self.reset_asked = False
         self.second_is, self.heard = OFF, []  # type: ignore[var-annotated]
         self.lines = 0
@@ -139,51 +136,94 @@ class Chip:
         first = Core(self.native, 0, self)
         self.cores[0] = first
         self.clock = Clock(first.state, self._shorten)
-        self.sio = Sio(self._own_line, self._rom_of_core_1_looks)
-        self.io = Io(self)
-        self.usb = Usb(self.clock, functools.partial(self.line, USB_IRQ), self.received)
+        read, write = functools.partial(self.read, 0), functools.partial(self.write, 0)
+        bus = Bus(self.guarded_read(read), self.guarded_write(write), self.line, self.clock)
+        self.sio = Sio(facts, self._own_line, self._rom_of_core_1_looks)
+        self.io = io = Io(facts, bus, self.native, self.flash_unit.address, self.sio)
+        self.flash_unit.io, self.flash_unit.state = io, first.state
+        self.usb = Usb(self.clock, functools.partial(self.line, facts.usb_irq), self.received)
         plls = Pll("PLL_SYS"), Pll("PLL_USB")
-        self.clocks = Clocks(plls, self.clock.set_frequency)
-        self.watchdog = Watchdog(self.clock, self.ask_for_reset, self.watchdog)
+        clocks = Clocks(plls, self.clock.set_frequency, facts.divider)
+        self.watchdog = Watchdog(self.clock, self.ask_for_reset, self.watchdog, facts.watchdog_rate)
+        spis, i2cs, adc = self._buses(bus, clocks)
+        first_spi, first_i2c, adc_at = facts.buses
         self.blocks: dict[int, Block] = {
-            **plain_blocks(),
-            0x40010000: self.clocks,
-            0x40018000: PowerStates(self._force_second),
-            0x40050000: plls[0],
-            0x40058000: plls[1],
-            0x400D8000: self.watchdog,
-            0x400E0000: BootRam(),
-            0x40100000: Powman(self.clock),
+            **self.plain_blocks(),
+            facts.clocks: clocks,
+            facts.psm: PowerStates(facts.core_1, self._force_second),
+            **dict(zip(facts.plls, plls, strict=True)),
+            facts.watchdog: self.watchdog,
             COUNTERS: Counters(self),
             **flash_blocks,
-            **self.io.blocks,
-            **buses(self),
+            **io.blocks,
+            **{first_spi + facts.apart * k: spi for k, spi in enumerate(spis)},
+            **{first_i2c + facts.apart * k: i2c for k, i2c in enumerate(i2cs)},
+            adc_at: adc,
         }
-        for k, base in enumerate((0x400B0000, 0x400B8000)):
-            first_irq = TIMER_IRQS[k]
-            self.blocks[base] = Timer(f"TIMER{k}", self.clock, lambda n, on, first_irq=first_irq: self.line(first_irq + n, on))
-        self.sensors.connect(self)
+        for k, (base, first_irq) in enumerate(facts.timers.items()):
+            line = lambda n, on, first_irq=first_irq: self.line(first_irq + n, on)  # noqa: E731
+            self.blocks[base] = Timer(f"TIMER{k}", self.clock, line, facts.timer_shift)
+        self.sensors.connect(Places(self.clock, io, adc, spis, i2cs))
         self._map(first)
-        stack, entry = struct.unpack("<II", self.flash[:8])
-        if IMAGE not in self.flash[:4096]:
-            self.stopped = Stopped("firmware", "there is no firmware in its flash")
-        first.begin(stack, entry)
+        first.begin(*self.starts())
         self._force_second(False)
+
+    # --- what a chip has of its own
+
+    def make_rom(self) -> bytes:
+        """Return what is in its boot ROM; the first page is no code."""
+        raise NotImplementedError
+
+    def counted_rom(self) -> list[Memory]:
+        """Return the boot ROM, where its code costs what is executed."""
+        return []
+
+    def free_rom(self) -> tuple[int, int, int]:
+        return 0, 0, 0
+
+    def starts(self) -> tuple[int, int]:
+        """Return stack and entry of core 0."""
+        raise NotImplementedError
+
+    def map_more(self, core: Core) -> None:
+        """Map what only this chip has."""
+        raise NotImplementedError
+
+    def plain_blocks(self) -> dict[int, Block]:
+        """Return blocks with nothing behind their registers, by address, and others that only this chip has."""
+        raise NotImplementedError
+
+    def breakpoint(self, core: Core, code: int) -> None:
+        raise NotImplementedError
+
+    def coprocessor(self, core: Core, first: int, second: int) -> None:
+        raise NotImplementedError
+
+    def no_firmware(self) -> None:
+        self.stopped = Stopped("firmware", "there is no firmware in its flash")
+
+    # --- registers of both
+
+    def _buses(self, bus: Bus, clocks: Clocks) -> tuple[tuple[Spi, Spi], tuple[I2c, I2c], Adc]:
+        facts, asks = self.facts, self.io.asks
+        spi = [Spi(f"SPI{k}", bus, asks, facts.spi_request + 2 * k, clocks.peripheral_nanos) for k in range(2)]
+        i2c = [I2c(f"I2C{k}", bus, facts.i2c_irq + k) for k in range(2)]
+        return (spi[0], spi[1]), (i2c[0], i2c[1]), Adc(bus, functools.partial(asks, facts.adc_request), facts.adc_fifo)
 
     def _map(self, core: Core) -> None:
         p = core.processor
         # TinyUSB writes endpoint 0's control, which there is none of, to address 0: the boot ROM takes no notice.
-        code = ctypes.c_void_p(ctypes.addressof(self.rom_image) + rom.FIRST)
-        p.uc.mem_map_ptr(rom.FIRST, rom.SIZE - rom.FIRST, 5, code)
+        code = ctypes.c_void_p(ctypes.addressof(self.rom_image) + self.data_of_rom)
+        p.uc.mem_map_ptr(self.data_of_rom, len(self.rom_image) - self.data_of_rom, 5, code)
         data = lambda a, n: int.from_bytes(self.rom_image[a : a + n], "little")  # noqa: E731
-        p.map_registers(0, rom.FIRST, data, lambda a, n, v: None)
+        p.map_registers(0, self.data_of_rom, data, lambda a, n, v: None)
         read = self.guarded_read(functools.partial(self.read, core.number))
         write = self.guarded_write(functools.partial(self.write, core.number))
-        for base, size in PLACES:
-            p.map_registers(base, size, read, write, has_number=base == 0xD0000000)
+        for base, size, *cycles in self.facts.places:
+            p.map_registers(base, size, read, write, has_number=base == 0xD0000000, cycles=(cycles[0], cycles[1]))
         buffers = (BUFFER_CONTROL, BUFFER_CONTROL_END)
         p.map_registers(0x50100000, 0x1000, read, write, memory=self.usb.memory, told=buffers)
-        p.map_registers(0x18000000, 0x4000000, lambda a, n: 0, self.guarded_write(self.flash_unit.maintain))
+        self.map_more(core)
 
     # --- what a core asks of its chip
 
@@ -223,7 +263,7 @@ class Chip:
         for memory in self.memories:
             if 0 <= address - memory.bases[0] < memory.size:
                 return memory.read(address, size)
-        return bytes(self.rom_image[address : address + size]) if address < rom.SIZE else bytes(size)
+        return bytes(self.rom_image[address : address + size]) if address < len(self.rom_image) else bytes(size)
 
     def end_turn(self) -> None:
         """Look at both cores before either goes on."""
@@ -243,45 +283,6 @@ class Chip:
     def ask_for_reset(self) -> None:
         self.reset_asked = True
         self.end_turn()
-
-    def breakpoint(self, core: Core, code: int) -> None:
-        if core.state.pc >= rom.SIZE:
-            core.stop(f"the firmware has stopped itself (bkpt {code})")
-        self.rom.call(core, code)
-        core.state.pc += 2
-
-    def coprocessor(self, core: Core, first: int, second: int) -> None:
-        """p0 is the pins, p4 double precision. The others stop the board."""
-        number, t, t2 = second >> 8 & 15, second >> 12, first & 15
-        pair, peek, register, op = first & 0xFE0, first & 0x1000, second & 15, second >> 4 & 15
-        done = False
-        if pair == 0xC40 and first & 0x10 and number == 4:  # MRRC
-            value = core.doubles.read_pair(op, register, bool(peek))
-            done = value is not None
-            for r, half in ((t, 0), (t2, 32)):
-                core.uc.reg_write(R[r], (value or 0) >> half & 0xFFFFFFFF)
-        elif pair == 0xC40 and not first & 0x10:  # MCRR
-            low, high = core.uc.reg_read(R[t]), core.uc.reg_read(R[t2])
-            if number == 0:
-                done = self.sio.coprocessor(op, register, low, high)
-            elif number == 4:
-                done = core.doubles.write(op, register, low | high << 32)
-        elif first & 0xF00 == 0xE00 and second & 0x10:  # MRC, MCR
-            op = first >> 5 & 7
-            if first & 0x10 and number in (0, 4):
-                found = self.sio.coprocessor_read(register) if number == 0 else core.doubles.read(register, second >> 5 & 7, bool(peek))
-                done = found is not None
-                if t == 15:
-                    flags = core.uc.reg_read(arm.UC_ARM_REG_XPSR) & 0x0FFFFFFF
-                    core.uc.reg_write(arm.UC_ARM_REG_XPSR, flags | (found or 0) & 0xF0000000)
-                else:
-                    core.uc.reg_write(R[t], found or 0)
-            elif number == 0:
-                done = self.sio.coprocessor(op, register, core.uc.reg_read(R[t]), None)
-        elif first & 0xF00 == 0xE00 and number == 4:  # CDP
-            done = core.doubles.operate(first >> 4 & 15, register, second >> 5 & 7)
-        if not done:
-            core.stop(f"the instruction {first:04x} {second:04x} of coprocessor p{number} is not modelled")
 
     def systick_changed(self, core: Core) -> None:
         """SysTick's next zero is an alarm of the chip's."""
@@ -305,7 +306,7 @@ class Chip:
     def _place(self, address: int) -> tuple[int, int, int]:
         """Block, offset and kind of access: 0 plain, 1 xor, 2 set, 3 clear."""
         if address < 0x50000000:
-            return address & ~0x7FFF if address < COUNTERS else COUNTERS, address & 0xFFC, address >> 12 & 3
+            return address & ~0x3FFF if address < COUNTERS else COUNTERS, address & 0xFFC, address >> 12 & 3
         return address & ~0xFFFF, address & 0xFFC, address >> 12 & 3
 
     def read(self, number: int, address: int, size: int) -> int:
@@ -318,7 +319,7 @@ class Chip:
                 name, value = "USB", self.usb.read(o)
             else:
                 block = self.blocks.get(base)
-                name = block.name if block else NAMES.get(base, "no block")
+                name = block.name if block else self.names.get(base, "no block")
                 value = block.read(o) if block else None
         if value is None:
             self._unknown(number, "reads", name, o, address)
@@ -337,7 +338,7 @@ class Chip:
         else:
             base, o, kind = self._place(address)
             block = self.blocks.get(base)
-            name = block.name if block else "USB" if base == 0x50110000 else NAMES.get(base, "no block")
+            name = block.name if block else "USB" if base == 0x50110000 else self.names.get(base, "no block")
             if kind and not (base == 0x50110000 and o in WRITTEN_TO_CLEAR):
                 old = (self.usb.read(o) if base == 0x50110000 else block.read(o) if block else None) or 0
                 value = (old, old ^ value, old | value, old & ~value)[kind]
@@ -352,6 +353,12 @@ class Chip:
         core.stop(f"{what} register {offset:#x} of {name} ({address:#010x}), which is not modelled")
 
     # --- interrupts
+
+    @property
+    def own_lines(self) -> int:
+        """Interrupts that each core has for itself."""
+        facts = self.facts
+        return sum(1 << irq for irq in {*facts.fifo_irqs, facts.bell_irq} if irq)
 
     def line(self, irq: int, on: bool) -> None:
         """An interrupt that both cores have."""
@@ -408,12 +415,12 @@ class Chip:
         if core is None:
             core = self.cores[1] = Core(self.native, 1, self)
             self._map(core)
-            core.lines = self.first.lines & ~(3 << 25)
+            core.lines = self.first.lines & ~self.own_lines
             self.first.processor.meets(core.processor)
             core.processor.meets(self.first.processor)
         core.uc.ctl_flush_tb()  # its code may be another since
         core.vtor = vectors
-        core.begin(stack, entry, rom.LINK_OF_CORE_1)
+        core.begin(stack, entry, self.link_of_core_1)
         self.second_is = RUNNING
         self.end_turn()
 
@@ -468,14 +475,3 @@ class Chip:
         passed = second.state.cycles - before
         self.clock.skip(passed * self.clock.nanos_per_cycle)
         return passed
-
-
-# Blocks that nothing here answers, by the name that the board stops with.
-NAMES = {
-    0x400C0000: "HSTX_CTRL",
-    0x400F8000: "SHA256",
-    0x40120000: "OTP",
-    0x40158000: "GLITCH_DETECTOR",
-    0x40160000: "TBMAN",
-    0x50600000: "HSTX_FIFO",
-}

@@ -1,4 +1,4 @@
-// PIO of the virtual Pico 2: machines step while they are enabled, in the order of time. (RP2350 datasheet, 11.)
+// PIO of the virtual Picos: machines step while they are enabled, in the order of time. (RP2350 datasheet, 11.)
 #include "io.h"
 
 enum { CLKDIV, EXECCTRL, SHIFTCTRL, ADDR, INSTR, PINCTRL }; // of a machine
@@ -236,8 +236,14 @@ uint32_t pio_raw(const pio_t *p) {
 
 // --- registers
 
+// Where the RP2350 has a register of the RP2040's.
+static uint32_t place(const io_t *io, uint32_t o) {
+    return io->old && o >= 0x128 ? o + 0x44 : o;
+}
+
 uint32_t pio_read(io_t *io, pio_t *p, uint32_t o) {
     uint32_t word = 0, k = o >> 2 & 3;
+    o = place(io, o);
     if (o >= 0x20 && o < 0x30) {
         if (!pull(io, &p->machines[k].rx, &word)) {
             p->words[FDEBUG] |= 1u << (RXUNDER + k);
@@ -259,7 +265,7 @@ uint32_t pio_read(io_t *io, pio_t *p, uint32_t o) {
         return o == 0x16c ? pio_raw(p) : (pio_raw(p) & p->words[o / 4 - 2]) | p->words[o / 4 - 1];
     }
     io->unknown |= o >= 0x188 || (o >= 0x128 && o < 0x168);
-    return o == 0x04 || o == 0x0c ? word : o == 0x44 ? 0x10200404 : p->words[o / 4];
+    return o == 0x04 || o == 0x0c ? word : o == 0x44 ? (io->old ? 0x200404 : 0x10200404) : p->words[o / 4];
 }
 
 static void join(machine_t *m, uint32_t value) {
@@ -300,6 +306,7 @@ static void control(io_t *io, pio_t *p, uint32_t value) {
 }
 
 void pio_write(io_t *io, pio_t *p, uint32_t o, uint32_t value) {
+    o = place(io, o);
     if (o >= 0x10 && o < 0x20) {
         if (!push(io, &p->machines[o >> 2 & 3].tx, value)) {
             p->words[FDEBUG] |= 1u << (TXOVER + (o >> 2 & 3));

@@ -8,7 +8,7 @@
 #include "cycles.h"
 #include "flash.h"
 
-enum { PRIMASK, BASEPRI, FAULTMASK, PROGRAM_COUNTER, REGISTERS };
+enum { PRIMASK, BASEPRI, FAULTMASK, PROGRAM_COUNTER, LINK, REGISTERS };
 enum { GOES_ON, SLEEPS_FOR_EVENT, INVALID, EXCEPTION }; // why a turn has ended; GOES_ON: its time is over
 enum { NOW = 0, WFE = 0xbf20, SEV = 0xbf40, ENDS_NOWHERE = 0xfffffffe, PAGE = 12, LITERALS = 6, WRITE_PROTECTED = 12 };
 
@@ -39,7 +39,7 @@ typedef struct {
 typedef struct core {
     void *uc;
     const unicorn_t *unicorn;
-    memory_t *memories;
+    memory_t *memories; // flash is the first
     struct core *other; // NULL while there is none
     int64_t cycles, instructions, limit;
     int64_t until; // cycle at which Python looks again; a register may bring it forward, or say NOW
@@ -55,10 +55,16 @@ typedef struct core {
     const uint8_t *pages; // which of flash are memory for Unicorn; all others are registers
     int64_t ahead, waits; // of its cycles: flash's time; those in which it has waited, of all
     uint32_t wrote;       // it has written to flash
+    decode_t *decode;     // its table of cycles
+    // Cycles of functions of the boot ROM that begin from `first_free` on, by address: what is executed there takes no
+    // time. A call from the ROM itself takes none, too.
+    const uint8_t *costs;
+    uint32_t first_free, rom_bytes;
+    uint32_t divider[7]; // the RP2040's registers
 } core_t;
 
-static void wait_for(core_t *c, uint32_t address, int cached) {
-    int64_t n = mica_flash_wait(c->flash, address, c->cycles + c->ahead, cached);
+static void wait_for(core_t *c, uint32_t address) {
+    int64_t n = mica_flash_wait(c->flash, address, c->cycles + c->ahead);
     c->cycles += n;
     c->waits += n;
 }
@@ -95,7 +101,7 @@ static uint32_t literal_of(const uint8_t *code, uint32_t size) {
     return one ? second & 0xfff : of_floats ? 4 * (second & 0xff) : 0;
 }
 
-static void decode(const uint8_t *code, uint32_t address, uint32_t size, block_t *b) {
+static void decode(decode_t *table, const uint8_t *code, uint32_t address, uint32_t size, block_t *b) {
     instruction_t kept[2];
     count_t count = { 0, 0, 0, NULL };
     b->events = 0;
@@ -105,7 +111,7 @@ static void decode(const uint8_t *code, uint32_t address, uint32_t size, block_t
         memset(i, 0, sizeof(*i));
         i->address = at;
         i->bytes = first >> 11 >= 0x1d ? 4 : 2;
-        decode_cortex_m4(code + at, i);
+        table(code + at, i);
         cycles_count(&count, i);
         b->events |= first == SEV;
         at += i->bytes;
@@ -131,16 +137,15 @@ static void look_up(core_t *c, block_t *b, uint32_t at) {
     if (b->seen == f->changes && !f->off) {
         return;
     }
-    uint32_t line = 1u << f->shift;
-    for (uint32_t a = at & ~(line - 1); a < at + b->size; a += line) {
+    for (uint32_t a = at & -f->fills; a < at + b->size; a += f->fills) {
         if (mica_flash_looks(f, a)) {
-            wait_for(c, a, 1);
+            wait_for(c, a);
         }
     }
     for (int k = 0; k < b->literals; k++) {
         uint32_t a = at + b->literal[k];
         if (a < f->size && c->pages[a >> PAGE] && mica_flash_looks(f, a)) {
-            wait_for(c, a, 1);
+            wait_for(c, a);
         }
     }
     b->seen = f->changes;
@@ -157,6 +162,14 @@ void mica_block(void *uc, uint64_t address, uint32_t size, core_t *c) {
     }
     c->last = NULL;
     c->next = (uint32_t)address + size;
+    if (address - c->first_free < c->rom_bytes - c->first_free) {
+        uint32_t cost = c->costs[address], link = 0;
+        if (cost) {
+            c->unicorn->read_register(uc, c->unicorn->numbers[LINK], &link);
+        }
+        c->cycles += link >= c->rom_bytes ? cost : 0;
+        return;
+    }
     for (const memory_t *m = c->memories; m->bytes != NULL; m++) {
         uint32_t at = (uint32_t)address - m->base;
         if (at >= m->size) {
@@ -165,10 +178,10 @@ void mica_block(void *uc, uint64_t address, uint32_t size, core_t *c) {
         block_t *b = m->blocks + (at >> 1);
         uint32_t sum = m->changes ? sum_of(m->bytes + at, size) : b->sum;
         if (b->size != size || b->sum != sum) {
-            decode(m->bytes + at, (uint32_t)address, size, b);
+            decode(c->decode, m->bytes + at, (uint32_t)address, size, b);
             b->sum = sum;
         }
-        if (c->flash != NULL && !m->changes) {
+        if (c->flash != NULL && m == c->memories) {
             look_up(c, b, at);
         }
         c->instructions += b->instructions;
@@ -229,11 +242,38 @@ typedef struct {
     void (*write)(uint64_t address, unsigned size, uint64_t value);
     uint8_t *memory; // not NULL: it is memory, and `write` is told of what goes between these two
     uint64_t from, to;
-    uint32_t has_number; // its first register is the core's number
+    uint32_t has_number;     // its first register is the core's number
+    int32_t reading, writing; // cycles that it takes, beyond those of memory
 } registers_t;
+
+// The RP2040's divider, of each core, which is ready at once: pico-sdk waits for it. (RP2040 datasheet, 2.3.1.5.)
+enum { DIVIDER = 0x60, DIVIDER_END = 0x7c, SIGNED = 2, QUOTIENT = 4, REMAINDER, STATE };
+
+static void divide(core_t *c, int is_signed) {
+    uint32_t *d = c->divider;
+    int64_t n = is_signed ? (int32_t)d[0] : (int64_t)d[0], by = is_signed ? (int32_t)d[1] : (int64_t)d[1];
+    d[QUOTIENT] = (uint32_t)(by ? n / by : is_signed && n < 0 ? 1 : -1);
+    d[REMAINDER] = (uint32_t)(by ? n % by : n);
+    d[STATE] = 3;
+}
+
+static uint32_t divider_read(core_t *c, uint32_t k) {
+    c->divider[STATE] &= k == QUOTIENT ? ~2u : ~0u;
+    return c->divider[k < QUOTIENT ? k & 1 : k];
+}
+
+static void divider_write(core_t *c, uint32_t k, uint32_t value) {
+    c->divider[k < QUOTIENT ? k & 1 : k] = value;
+    if (k < QUOTIENT) {
+        divide(c, k & SIGNED);
+    } else {
+        c->divider[STATE] = 3;
+    }
+}
 
 uint64_t mica_read(void *uc, uint64_t offset, unsigned size, registers_t *r) {
     (void)uc;
+    r->core->cycles += r->reading;
     if (r->memory != NULL) {
         uint64_t value = 0;
         memcpy(&value, r->memory + offset, size);
@@ -242,16 +282,24 @@ uint64_t mica_read(void *uc, uint64_t offset, unsigned size, registers_t *r) {
     if (r->has_number && offset == 0) {
         return r->core->number;
     }
+    if (r->has_number && r->core->costs != NULL && offset - DIVIDER < DIVIDER_END - DIVIDER) {
+        return divider_read(r->core, (uint32_t)(offset - DIVIDER) / 4);
+    }
     return r->read(r->base + offset, size);
 }
 
 void mica_write(void *uc, uint64_t offset, unsigned size, uint64_t value, registers_t *r) {
     (void)uc;
+    r->core->cycles += r->writing;
     if (r->memory != NULL) {
         memcpy(r->memory + offset, &value, size);
         if (offset < r->from || offset >= r->to) {
             return;
         }
+    }
+    if (r->has_number && r->core->costs != NULL && offset - DIVIDER < DIVIDER_END - DIVIDER) {
+        divider_write(r->core, (uint32_t)(offset - DIVIDER) / 4, (uint32_t)value);
+        return;
     }
     r->write(r->base + offset, size, value);
 }
@@ -270,13 +318,17 @@ uint64_t mica_flash_read(void *uc, uint64_t offset, unsigned size, data_t *p) {
     memcpy(&value, f->bytes + at, size);
     f->accesses++;
     if (!p->cached || mica_flash_looks(f, at)) {
-        wait_for(p->core, at, p->cached);
+        wait_for(p->core, p->address + (uint32_t)offset);
     }
     return value;
 }
 
 void mica_flash_write(void *uc, uint64_t offset, unsigned size, uint64_t value, data_t *p) {
     (void)size, (void)value;
+    if (p->core->flash->takes_writes) {
+        mica_flash_forget(p->core->flash, p->address + (uint32_t)offset, 0);
+        return;
+    }
     p->core->address = p->address + (uint32_t)offset;
     p->core->wrote = 1;
     p->core->unicorn->stop(uc);
@@ -307,7 +359,8 @@ static int64_t turn_ends(const core_t *c, int64_t cycles, int64_t limit) {
     return c->cycles + cycles < limit ? c->cycles + cycles : limit;
 }
 
-// Both in turns of `quantum` cycles, until `first` has come to `limit`, or something happens to one of them. Returns whether it did.
+// Both in turns of `quantum` cycles, until `first` has come to `limit`, or something happens to one of them. Each is the
+// first of every other turn, for whoever is finds the bus of flash free. Returns whether something happened.
 static int run_both(core_t *first, core_t *second, int64_t limit, int64_t quantum) {
     int64_t lead = second->cycles - first->cycles;
     second->ahead = first->ahead - lead;
@@ -315,15 +368,16 @@ static int run_both(core_t *first, core_t *second, int64_t limit, int64_t quantu
     first->error = second->error = 0;
     first->limit = first->cycles;
     second->limit = second->cycles;
-    while (first->cycles < limit && first->cycles < first->until) {
-        int64_t to = turn_ends(first, quantum, limit);
-        run(first, to);
-        if (ended(first, to)) {
+    for (int turn = 0; first->cycles < limit && first->cycles < first->until; turn ^= 1) {
+        int64_t to = turn_ends(first, quantum, limit), end = turn ? to + lead : to;
+        core_t *c = turn ? second : first, *other = turn ? first : second;
+        run(c, end);
+        if (ended(c, end)) {
             return 1;
         }
-        int64_t end = first->cycles + lead;
-        run(second, end);
-        if (ended(second, end)) {
+        end = turn ? turn_ends(first, c->cycles - lead - first->cycles, limit) : c->cycles + lead;
+        run(other, end);
+        if (ended(other, end)) {
             return 1;
         }
     }

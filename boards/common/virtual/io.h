@@ -1,6 +1,7 @@
-// State that pio.c, dma.c, turns.c and sound.c share. Time is in 1/256 of a cycle: the unit of dividers of PIO.
-#ifndef RP2350_IO_H
-#define RP2350_IO_H
+// State that pio.c, dma.c, turns.c and sound.c share, as big as the RP2350's. Time is in 1/256 of a cycle: the unit of
+// dividers of PIO.
+#ifndef IO_H
+#define IO_H
 
 #include <stddef.h>
 #include <stdint.h>
@@ -33,7 +34,8 @@ typedef struct {
     uint32_t rate, count, news, got;    // news: what is to be said; got: the rate at which it is read
     const int16_t *samples;
     uint32_t at, word, right, next, told, pause; // pause: nanoseconds without a clock, after which the recording begins again
-    int64_t rose, begun;
+    int64_t rose, begun; // the clock's last edge
+    double sums[2];      // of the modulator
 } source_t;
 
 typedef struct {
@@ -42,7 +44,11 @@ typedef struct {
     struct flash *waits; // flash.h
     uint32_t (*read)(uint32_t address, uint32_t size);
     void (*write)(uint32_t address, uint32_t size, uint32_t value);
-    uint64_t asked; // requests of other blocks, a bit each
+    uint64_t asked;    // requests of other blocks, a bit each
+    uint64_t requests; // those that are modelled
+    // Of the chip: its registers are the RP2040's; blocks of PIO; bytes of flash with its aliases; its first interrupts
+    // of both, and the stream's request.
+    uint32_t old, blocks, flash_windows, dma_irq, pio_irq, stream;
     double second;  // in our unit of time
     int64_t now;
     uint32_t ram_bytes, flash_bytes;

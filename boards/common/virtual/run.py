@@ -1,8 +1,8 @@
-"""Runs a virtual Pico 2: python run.py LIBRARY FLASH PORT [SENSORS [waits|ideal]]
+"""Runs a virtual Pico or Pico 2: python run.py ROM|rp2350 LIBRARY FLASH PORT [SENSORS [waits|ideal]]
 
-Its USB serial port is at 127.0.0.1:PORT (0: any that is free), for one program at a time. The lines on stdout and stdin are
-those of the RP2040's run.mjs: `port 4711` first, `idle` when the board waits for input, `reset`, or why it has ended. SENSORS is
-that of sensors.mjs. Asked for
+Its USB serial port is at 127.0.0.1:PORT (0: any that is free), for one program at a time. Lines on stdout tell
+what happens: `port 4711` first, `idle` when the board waits for input, `sensor ...`, `reset`, or why it has ended.
+SENSORS is that of sensors.py. Asked for
 
     cycles        -> cycles <executed since power-on> <nanoseconds of the board's time> <CPU seconds of ours spent executing>
     blocks FILE   -> blocks <how many>; FILE gets the costs of blocks of code (numpy, chip.SPENT) between the last two times that
@@ -19,15 +19,18 @@ import select
 import socket
 import sys
 import time
+from pathlib import Path
 from typing import NoReturn
 
 import numpy as np
-from chip import Chip
+from rp2040 import Rp2040
+from rp2350 import Rp2350
 from sensors import Sensors
 
 SLICE = 300_000  # cycles between two looks at the outside world
 HELD = 64 * 1024  # bytes that wait in one direction, before the other side has to
 NAP = 1e6  # nanoseconds of sleep that are worth a real one
+RP2350 = "rp2350"  # in place of a boot ROM
 LATE = 0.25  # seconds in which the last program may still be going
 
 
@@ -73,12 +76,13 @@ class Port:
 
 
 class Runner:
-    def __init__(self, library: str, flash: str, port: int, wired: str = "{}", memory: str = "waits") -> None:
+    def __init__(self, rom: str, library: str, flash: str, port: int, wired: str = "{}", memory: str = "waits") -> None:
         with open(flash, "r+b") as file:
             self.flash = mmap.mmap(file.fileno(), 0)
         self.port = Port(port)
         sensors = Sensors(json.loads(wired), lambda text: say(f"sensor {text}"))
-        self.chip = Chip(library, self.flash, self.port.write, sensors, memory == "ideal")
+        rest = library, self.flash, self.port.write, sensors, memory == "ideal"
+        self.chip = Rp2350(*rest) if rom == RP2350 else Rp2040(Path(rom).read_bytes(), *rest)
         self.questions = b""
         self.debt = 0.0  # nanoseconds of sleep that were skipped so far
         self.busy = 0.0  # seconds spent executing
@@ -199,4 +203,4 @@ class Runner:
 
 
 if __name__ == "__main__":
-    Runner(sys.argv[1], sys.argv[2], int(sys.argv[3]), *sys.argv[4:]).forever()
+    Runner(*sys.argv[1:4], int(sys.argv[4]), *sys.argv[5:]).forever()

@@ -1,15 +1,13 @@
-"""The boot ROM: each function of it is `bkpt n; bx lr`, and is carried out here. The chip's own is not ours to ship.
+"""The RP2350's boot ROM: each function is `bkpt n; bx lr`, and is carried out here. The chip's own is not ours to ship.
 
 Names of two letters, arguments and answers: RP2350 datasheet, 5.4 and 5.5.
 """
 
 import mmap
 import struct
-from typing import TYPE_CHECKING
+from typing import NoReturn, Protocol
 
-if TYPE_CHECKING:
-    from chip import Chip
-    from core import Core
+from core import Core
 
 SECTOR, PAGE = 4096, 256
 NORMAL_REBOOT, BOOTSEL = 0, 2
@@ -33,13 +31,47 @@ def image() -> bytes:
     return bytes(rom)
 
 
-class Rom:
-    """`flash` is the file's content: what is written there stays."""
+class Around(Protocol):
+    """Functions of the chip that a boot ROM calls."""
 
-    def __init__(self, chip: "Chip", flash: mmap.mmap) -> None:
+    def ended(self, core: Core) -> None: ...
+    def before_flash_write(self, core: Core) -> None: ...
+    def flash_changed(self, offset: int, size: int) -> None: ...
+    def stop(self, kind: str, message: str) -> NoReturn: ...
+    def ask_for_reset(self) -> None: ...
+
+
+class Writer:
+    """Writes flash for a boot ROM. `flash` is the file's content: what is written there stays."""
+
+    def __init__(self, chip: Around, flash: mmap.mmap) -> None:
         self.chip, self.flash = chip, flash
 
-    def call(self, core: "Core", n: int) -> None:
+    def erase(self, core: Core, offset: int, size: int) -> None:
+        if offset % SECTOR or size % SECTOR or offset + size > len(self.flash):
+            core.stop(f"flash erase of {size} bytes at {offset:#x}: not whole sectors of the chip")
+        self.write(core, offset, b"\xff" * size)
+
+    def program(self, core: Core, offset: int, source: int, size: int) -> None:
+        if offset % PAGE or size % PAGE or offset + size > len(self.flash):
+            core.stop(f"flash write of {size} bytes at {offset:#x}: not whole pages of the chip")
+        old = int.from_bytes(self.flash[offset : offset + size], "little")
+        new = int.from_bytes(core.uc.mem_read(source, size), "little")
+        self.write(core, offset, (old & new).to_bytes(size, "little"))  # writing only clears bits
+
+    def write(self, core: Core, offset: int, data: bytes) -> None:
+        self.chip.before_flash_write(core)
+        self.flash[offset : offset + len(data)] = data
+        self.chip.flash_changed(offset, len(data))
+
+    def enter_loader(self) -> None:
+        self.chip.stop("bootsel", "the board has gone into its boot loader")
+
+
+class Rom(Writer):
+    """The functions by their numbers."""
+
+    def call(self, core: Core, n: int) -> None:
         if n == ENDED:
             self.chip.ended(core)
             return
@@ -67,24 +99,7 @@ class Rom:
         else:
             core.stop(f"function {n} of the boot ROM is not modelled")
 
-    def erase(self, core: "Core", offset: int, size: int) -> None:
-        if offset % SECTOR or size % SECTOR or offset + size > len(self.flash):
-            core.stop(f"flash erase of {size} bytes at {offset:#x}: not whole sectors of the chip")
-        self.write(core, offset, b"\xff" * size)
-
-    def program(self, core: "Core", offset: int, source: int, size: int) -> None:
-        if offset % PAGE or size % PAGE or offset + size > len(self.flash):
-            core.stop(f"flash write of {size} bytes at {offset:#x}: not whole pages of the chip")
-        old = int.from_bytes(self.flash[offset : offset + size], "little")
-        new = int.from_bytes(core.uc.mem_read(source, size), "little")
-        self.write(core, offset, (old & new).to_bytes(size, "little"))  # writing only clears bits
-
-    def write(self, core: "Core", offset: int, data: bytes) -> None:
-        self.chip.before_flash_write(core)
-        self.flash[offset : offset + len(data)] = data
-        self.chip.flash_changed(offset, len(data))
-
-    def system_information(self, core: "Core", buffer: int, words: int, flags: int) -> int:
+    def system_information(self, core: Core, buffer: int, words: int, flags: int) -> int:
         """get_sys_info: the flags that are answered, then the words of each. Returns how many."""
         known = {CHIP_INFO: (1, *DEVICE), CPU_INFO: (0,), RANDOM: (1, 2, 3, 4), BOOT_INFO: (0, 0, 0, 0)}
         asked = [(flag, values) for flag, values in known.items() if flags & flag]
@@ -97,5 +112,5 @@ class Rom:
 
     def reboot(self, flags: int) -> None:
         if flags & 0xF == BOOTSEL:
-            self.chip.stop("bootsel", "the board has gone into its boot loader")
+            self.enter_loader()
         self.chip.ask_for_reset()

@@ -34,6 +34,7 @@ typedef void decode_t(const uint8_t *code, instruction_t *i);
 
 // Arm DDI 0439, table of processor instructions and "Load/store timings".
 void decode_cortex_m4(const uint8_t *code, instruction_t *i);
+void decode_cortex_m0plus(const uint8_t *code, instruction_t *i);
 // Hazard3, "Instruction Cycle Counts" of its documentation.
 void decode_hazard3(const uint8_t *code, instruction_t *i);
 

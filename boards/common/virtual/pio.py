@@ -3,14 +3,13 @@
 import ctypes
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from blocks import Block, Pins
-from clock import Clock
+from bus import Bus, Stopped
+from facts import Facts
 from native import Native
-
-if TYPE_CHECKING:
-    from chip import Chip
+from sio import Sio
 
 UNIT = 256  # of our time in a cycle
 SLICE = 2000  # cycles between two looks at machines that are at work
@@ -18,7 +17,7 @@ FLASH_SLICE = 500  # the same, while DMA waits for flash
 AHEAD = 10_000_000  # nanoseconds that they may be ahead while both cores sleep
 DMA, PIO0 = 0x50000000, 0x50200000
 SPI, I2C, SIO, PIO = 1, 3, 5, 6  # functions of a pin; PIO1 and PIO2 follow
-SOURCES = {"i2s": 1}  # pio.c's kinds
+SOURCES = {"i2s": 1, "pdm": 2}  # sound.c's kinds
 NEWS = ((1, "ended"), (2, "rate"))
 _READ = ctypes.CFUNCTYPE(ctypes.c_uint32, ctypes.c_uint32, ctypes.c_uint32)
 _WRITE = ctypes.CFUNCTYPE(None, ctypes.c_uint32, ctypes.c_uint32, ctypes.c_uint32)
@@ -27,13 +26,16 @@ _WORD = ctypes.c_uint32
 
 class _Source(ctypes.Structure):
     _fields_ = (*((name, _WORD) for name in "kind clock select data rate count news got".split()), ("samples", ctypes.c_void_p))
-    _fields_ += tuple((name, _WORD) for name in ("at", "word", "right", "next", "told", "pause")) + (("rose", ctypes.c_int64), ("begun", ctypes.c_int64))
+    _fields_ += tuple((name, _WORD) for name in ("at", "word", "right", "next", "told", "pause"))
+    _fields_ += (("rose", ctypes.c_int64), ("begun", ctypes.c_int64), ("sums", ctypes.c_double * 2))
 
 
 class _Io(ctypes.Structure):
     _fields_ = (
         *(("ram", ctypes.c_void_p), ("flash", ctypes.c_void_p), ("waits", ctypes.c_void_p), ("read", _READ), ("write", _WRITE)),
-        *(("asked", ctypes.c_uint64), ("second", ctypes.c_double), ("now", ctypes.c_int64)),
+        *(("asked", ctypes.c_uint64), ("requests", ctypes.c_uint64)),
+        *((name, _WORD) for name in "old blocks flash_windows dma_irq pio_irq stream".split()),
+        *(("second", ctypes.c_double), ("now", ctypes.c_int64)),
         *((name, _WORD) for name in ("ram_bytes", "flash_bytes", "outside", "sio_out", "sio_drives")),
         ("functions", _WORD * 3),
         *((name, _WORD) for name in ("lines", "busy", "changes", "unknown", "pads")),
@@ -68,30 +70,33 @@ class Part(Block):
 class Io:
     """Pins, and what pio.c does with them. `say` gets what the source has to say: one of NEWS."""
 
-    def __init__(self, chip: "Chip") -> None:
-        self.chip, self.clock, self.library = chip, chip.clock, chip.native.hooks
+    def __init__(self, facts: Facts, bus: Bus, native: Native, waits: int, sio: Sio) -> None:
+        """waits: the address of flash.c's memory."""
+        self.bus, self.clock, self.library, self.sio = bus, bus.now, native.hooks, sio
         self.library.mica_io_begin.restype = ctypes.c_size_t
         self.library.mica_io_read.restype = _WORD
         self._memory = ctypes.create_string_buffer(self.library.mica_io_begin(None))
         self._at = ctypes.addressof(self._memory)
         self.native = n = _Io.from_buffer(self._memory)
-        flash, ram = chip.memories
+        flash, ram = native.memories[:2]
         n.flash, n.flash_bytes, n.ram, n.ram_bytes = flash.address, flash.size, ram.address, ram.size
-        n.waits = chip.flash_unit.address
-        n.read = _READ(chip.guarded_read(lambda a, size: chip.read(0, a, size)))
-        n.write = _WRITE(chip.guarded_write(lambda a, size, value: chip.write(0, a, size, value)))
+        n.waits, n.read, n.write = waits, _READ(bus.read), _WRITE(bus.write)
+        n.requests, n.old, n.blocks = facts.requests, facts.name == "rp2040", facts.pios
+        n.dma_irq, n.pio_irq, n.stream = facts.dma_irq, facts.pio_irq, facts.stream_request
+        n.flash_windows = 0x4000000 if n.old else 0x8000000
         self.call("begin")
         self.call("hears")
         self.lines = 0
         self.say: Callable[[str, int], None] = lambda news, got: None
         self.watchers: list[Callable[[], None]] = []  # called when pins may have changed that a program drives by hand
         self.alarm = self.clock.alarm(self.look)
-        self.pins = Pins()
-        self.pins.changed, chip.sio.changed = self.functions_changed, self.pins_changed
+        self.pins = Pins(facts.pin_count, facts.pin_irqs)
+        self.pins.changed, sio.changed = self.functions_changed, self.pins_changed
         self.by_hand = 0  # pins that are SIO's
-        chip.sio.pads = self.pads
-        parts = {DMA: "DMA", **{PIO0 + 0x100000 * k: f"PIO{k}" for k in range(3)}}
-        self.blocks: dict[int, Block] = {0x40028000: self.pins, **{base: Part(name, self, base) for base, name in parts.items()}}
+        sio.pads = self.pads
+        parts = {DMA: "DMA", **{PIO0 + 0x100000 * k: f"PIO{k}" for k in range(facts.pios)}}
+        self.blocks: dict[int, Block] = {base: Part(name, self, base) for base, name in parts.items()}
+        self.blocks[facts.pins] = self.pins
 
     def call(self, name: str, *arguments: Any) -> Any:
         return getattr(self.library, f"mica_io_{name}")(ctypes.c_void_p(self._at), *arguments)
@@ -126,12 +131,12 @@ class Io:
         """Tell the cores of interrupts, and the user of what the source says."""
         n = self.native
         if n.unknown:
-            self.chip.first.stop("PIO has an instruction that is not modelled")
+            raise Stopped("crash", "PIO has an instruction that is not modelled")
         changed, self.lines = n.lines ^ self.lines, n.lines
         while changed:
             irq = changed.bit_length() - 1
             changed ^= 1 << irq
-            self.chip.line(irq, bool(n.lines >> irq & 1))
+            self.bus.irq(irq, bool(n.lines >> irq & 1))
         if n.source.news:
             for bit, news in NEWS:
                 if n.source.news & bit:
@@ -144,6 +149,10 @@ class Io:
         self.call("serve")
         self.look()
 
+    def hears(self) -> None:
+        """Flash has something under way: the next step tells."""
+        self.native.busy |= 2
+
     def asks(self, request: int, on: bool) -> None:
         """A block in Python has something for DMA, or no more. request: its DREQ."""
         bit = 1 << request
@@ -151,10 +160,17 @@ class Io:
         if on:
             self.serve()
 
-    def sound(self, kind: str, pins: tuple[int, int, int], rate: int, pause: int, samples: ctypes.Array[ctypes.c_int16]) -> None:
+    def sound(
+        self,
+        kind: str,
+        pins: tuple[int, int | None, int],
+        rate: int,
+        pause: int,
+        samples: ctypes.Array[ctypes.c_int16],
+    ) -> None:
         """Put a source of sound at pins (clock, select, data). The caller keeps the samples; pause: nanoseconds."""
         s = self.native.source
-        s.clock, s.select, s.data = (1 << pin for pin in pins)
+        s.clock, s.select, s.data = (0 if pin is None else 1 << pin for pin in pins)
         s.rate, s.pause = rate, pause
         s.samples, s.count, s.kind = ctypes.addressof(samples), len(samples), SOURCES[kind]
 
@@ -182,7 +198,7 @@ class Io:
 
     def pins_changed(self) -> None:
         self.step()
-        self.native.sio_out, self.native.sio_drives = self.chip.sio.out & 0xFFFFFFFF, self.chip.sio.enable & self.by_hand
+        self.native.sio_out, self.native.sio_drives = self.sio.out & 0xFFFFFFFF, self.sio.enable & self.by_hand
         self.call("pins")
         for watcher in self.watchers:
             watcher()

@@ -28,33 +28,36 @@ static int64_t take(flash_t *f, uint32_t address, int64_t time, uint32_t whole, 
     return begin + cycles;
 }
 
-// Whether a line was missing; it is there afterwards.
-static int misses(flash_t *f, uint32_t line) {
-    uint32_t set = line & (f->sets - 1), *first = &f->first[set], *second = &f->second[set], older = *first;
-    if (*first == line + 1) {
-        return 0;
+// Whether it was missing; it is there afterwards if the access keeps it.
+static int misses(flash_t *f, uint32_t at, int keeps) {
+    uint32_t line = at >> f->shift, set = line & (f->sets - 1), halves = mica_flash_halves(f, at);
+    uint32_t *first = &f->first[set], *second = &f->second[set], older = *first;
+    if (*first >> 2 != line + 1) {
+        int there = *second >> 2 == line + 1;
+        if (!there && !keeps) {
+            return 1;
+        }
+        *first = there ? *second : (line + 1) << 2;
+        *second = older;
+        f->changes++;
     }
-    int missing = *second != line + 1;
-    *first = line + 1;
-    *second = older;
-    f->changes++;
+    int missing = (*first & halves) != halves;
+    *first |= keeps ? halves : 0;
     return missing;
 }
 
-int64_t mica_flash_wait(flash_t *f, uint32_t address, int64_t time, int cached) {
-    uint32_t at = address & 0xffffff, bytes = 1u << f->shift;
-    if (cached && !f->off) {
-        if (!misses(f, at >> f->shift)) {
-            return 0;
-        }
-        at &= ~(bytes - 1);
+int64_t mica_flash_wait(flash_t *f, uint32_t address, int64_t time) {
+    uint32_t at = address & 0xffffff, how = f->off ? 0 : f->how[address >> 24 & (WINDOWS - 1)];
+    if (how && !misses(f, at, how & KEEPS) && how & LOOKS_UP) {
+        return 0;
     }
     f->missed++;
     if (f->left) {
         mica_flash_settle(f, time);
     }
-    int whole = cached && !f->off;
-    int64_t end = whole ? take(f, at, time, f->line, f->next, bytes) : take(f, at & ~3u, time, f->word, f->next_word, 4);
+    int whole = how && f->fills > 4;
+    int64_t end = whole ? take(f, at & -f->fills, time, f->line, f->next, f->fills) :
+        take(f, at & ~3u, time, f->word, f->next_word, 4);
     if (f->ready != NEVER && f->ready < end + f->resumes) {
         f->ready = end + f->resumes;
     }
@@ -114,16 +117,26 @@ void mica_flash_forget_way(flash_t *f, uint32_t at) {
     f->changes++;
 }
 
-// Forget a line, or all of it.
+// The same for all of it, which takes the bus so many cycles.
+void mica_flash_flush(flash_t *f, int64_t time, uint32_t cycles) {
+    mica_flash_forget(f, 0, 1);
+    take(f, 0, time, cycles, cycles, 0);
+}
+
 void mica_flash_forget(flash_t *f, uint32_t address, int all) {
     uint32_t line = (address & 0xffffff) >> f->shift, set = line & (f->sets - 1);
     if (all) {
         memset(f->first, 0, sizeof(f->first));
         memset(f->second, 0, sizeof(f->second));
-    } else if (f->second[set] == line + 1) {
+    } else if (f->second[set] >> 2 == line + 1) {
         f->second[set] = 0;
-    } else if (f->first[set] == line + 1) {
+    } else if (f->first[set] >> 2 == line + 1) {
         f->first[set] = 0;
     }
     f->changes++;
+}
+
+// Cycles from `time` until the bus is free.
+int mica_flash_busy(const flash_t *f, int64_t time) {
+    return f->free > time ? (int)(f->free - time) : 0;
 }

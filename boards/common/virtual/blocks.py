@@ -1,7 +1,7 @@
-"""Register blocks of the RP2350, as far as they are modelled: clocks, resets, timers, watchdog, and those that only keep what is written.
+"""Register blocks: clocks, resets, timers, watchdog, and those that only keep what is written.
 
 A block answers None, or False, for a register that it does not model: the board then stops with its name. Offsets and bits:
-RP2350 datasheet, the chapter of each block.
+RP2350 datasheet, the chapter of each block; what the RP2040 has elsewhere is in its Facts.
 """
 
 from collections.abc import Callable, Iterable
@@ -59,11 +59,12 @@ class Fixed(Block):
 class Resets(Block):
     """A block that is released is ready at once."""
 
-    def __init__(self) -> None:
-        super().__init__("RESETS", (0, 4), {0: 0x1FFFFFFF})
+    def __init__(self, every: int) -> None:
+        super().__init__("RESETS", (0, 4), {0: every})
+        self.every = every
 
     def read(self, o: int) -> int | None:
-        return ~self.get(0) & 0x1FFFFFFF if o == 8 else super().read(o)
+        return ~self.get(0) & self.every if o == 8 else super().read(o)
 
 
 class Clocks(Block):
@@ -72,10 +73,11 @@ class Clocks(Block):
     SYS_CTRL, SYS_DIV, PERI_CTRL = 0x3C, 0x40, 0x48
     SELECTED = (0x08, 0x14, 0x20, 0x2C, 0x38, 0x44, 0x50, 0x5C, 0x68, 0x74)
 
-    def __init__(self, plls: "tuple[Pll, Pll]", set_frequency: Callable[[float], None]) -> None:
-        dividers = {o - 4: 1 << 16 for o in self.SELECTED}
+    def __init__(self, plls: "tuple[Pll, Pll]", set_frequency: Callable[[float], None], whole: int = 16) -> None:
+        """whole: from which bit on a divider has whole numbers."""
+        dividers = {o - 4: 1 << whole for o in self.SELECTED}
         super().__init__("CLOCKS", set(range(0, 0x8C, 4)) - set(self.SELECTED) - {0x88}, dividers)
-        self.plls, self.set_frequency = plls, set_frequency
+        self.plls, self.set_frequency, self.whole = plls, set_frequency, whole
         for pll in plls:
             pll.changed = self.changed
 
@@ -96,7 +98,7 @@ class Clocks(Block):
         hertz: float = XOSC_HZ
         if control & 1 and control >> 5 & 7 < 2:
             hertz = self.plls[control >> 5 & 7].hertz
-        divider = (self.get(self.SYS_DIV) or 1 << 32) / (1 << 16)
+        divider = (self.get(self.SYS_DIV) or 1 << 32) / (1 << self.whole)
         self.hertz = max(hertz, 1_000_000) / divider
         self.set_frequency(self.hertz)
 
@@ -130,10 +132,13 @@ class Pll(Block):
 class Timer(Block):
     """Microseconds since power-on, and four alarms, each with an interrupt of its own."""
 
-    ALARM, ARMED, RAW_HIGH, RAW_LOW, INTR, INTE, INTF, INTS = 0x10, 0x20, 0x24, 0x28, 0x3C, 0x40, 0x44, 0x48
+    ALARM, ARMED, RAW_HIGH, RAW_LOW = 0x10, 0x20, 0x24, 0x28
 
-    def __init__(self, name: str, clock: Clock, line: Callable[[int, bool], None]) -> None:
-        super().__init__(name, (*range(self.ALARM, self.ARMED, 4), 0x2C, 0x34, 0x38, self.INTE, self.INTF))
+    def __init__(self, name: str, clock: Clock, line: Callable[[int, bool], None], shift: int) -> None:
+        """shift: of the RP2350's interrupt registers, behind two more."""
+        self.INTR, self.INTE, self.INTF, self.INTS = range(0x34 + shift, 0x44 + shift, 4)
+        more = range(0x34, 0x34 + shift, 4)
+        super().__init__(name, (*range(self.ALARM, self.ARMED, 4), 0x2C, *more, self.INTE, self.INTF))
         self.clock, self.line = clock, line
         self.begun = clock.micros
         self.alarms = [clock.alarm(lambda k=k: self.ring(k)) for k in range(4)]  # type: ignore[misc]
@@ -192,8 +197,11 @@ class Watchdog(Block):
     CTRL, LOAD, REASON = 0, 4, 8
     ENABLE, TRIGGER = 1 << 30, 1 << 31
 
-    def __init__(self, clock: Clock, fire: Callable[[], None], before: "Watchdog | None") -> None:
-        super().__init__("WATCHDOG", (self.CTRL, self.LOAD, *range(0x0C, 0x2C, 4)))
+    def __init__(self, clock: Clock, fire: Callable[[], None], before: "Watchdog | None", rate: int = 1) -> None:
+        """rate: numbers that it counts a microsecond, 2 on an RP2040 (erratum E1)."""
+        # An RP2040's has its tick, too.
+        super().__init__("WATCHDOG", (self.CTRL, self.LOAD, *range(0x0C, 0x28 + 4 * rate, 4)))
+        self.rate = rate
         self.alarm = clock.alarm(lambda: self.fired(1))
         self.fire = fire
         self.left = 0
@@ -202,7 +210,9 @@ class Watchdog(Block):
 
     def read(self, o: int) -> int | None:
         if o == self.CTRL:
-            left = int((self.alarm.at - self.alarm.clock.nanos) / 1000) if self.alarm in self.alarm.clock.alarms else self.left
+            clock = self.alarm.clock
+            rings = self.alarm in clock.alarms
+            left = int((self.alarm.at - clock.nanos) / 1000 * self.rate) if rings else self.left
             return self.get(o) & ~0xFFFFFF | left & 0xFFFFFF
         return self.get(o) if o == self.REASON else super().read(o)
 
@@ -213,7 +223,7 @@ class Watchdog(Block):
         if o in (self.CTRL, self.LOAD):
             self.values[self.CTRL] = self.get(self.CTRL) & ~self.TRIGGER
             if self.get(self.CTRL) & self.ENABLE:
-                self.alarm.schedule(self.left * 1000)
+                self.alarm.schedule(self.left * 1000 / self.rate)
             else:
                 self.alarm.cancel()
         if o == self.CTRL and value & self.TRIGGER:
@@ -223,52 +233,6 @@ class Watchdog(Block):
     def fired(self, reason: int) -> None:
         self.values[self.REASON] = reason
         self.fire()
-
-
-class Ticks(Block):
-    """Generators of the microsecond: they run when they are switched on."""
-
-    def __init__(self) -> None:
-        super().__init__("TICKS", range(0, 0x48, 4))
-
-    def read(self, o: int) -> int | None:
-        running = 2 if o % 12 == 0 and self.get(o) & 1 else 0
-        value = super().read(o)
-        return None if value is None else value | running
-
-
-class Powman(Block):
-    """Its timer counts milliseconds; the rest only keeps what is written. A password stands above each word."""
-
-    TIMER = 0x88
-
-    def __init__(self, clock: Clock) -> None:
-        super().__init__("POWMAN", set(range(0x04, 0xF0, 4)) - {0x38, 0x70, 0x74, *range(0x78, 0x88, 4)})
-        self.clock = clock
-        self.zero = 0  # milliseconds of the clock at which it read 0
-        self.held = 0
-
-    def now(self) -> int:
-        return int(self.clock.nanos // 1_000_000) - self.zero if self.get(self.TIMER) & 2 else self.held
-
-    def read(self, o: int) -> int | None:
-        if o in (0x70, 0x74):
-            return self.now() >> (32 if o == 0x70 else 0) & 0xFFFFFFFF
-        return super().read(o)
-
-    def write(self, o: int, value: int) -> bool:
-        was = self.now()
-        known = super().write(o, value & 0xFFFF)
-        if 0x60 <= o < 0x70:
-            self.held = sum(self.get(0x6C - 4 * k) << 16 * k for k in range(4))
-        elif o == self.TIMER:
-            if value & 4:  # CLEAR
-                was = self.held = 0
-            if value & 0x20 or value & 0x10:  # an alarm
-                return False
-            self.held = was if not value & 2 else self.held
-            self.zero = int(self.clock.nanos // 1_000_000) - (self.held if value & 2 else 0)
-        return known
 
 
 class Trng(Block):
@@ -291,36 +255,18 @@ class Trng(Block):
 class Pins(Block):
     """Functions of pins; interrupts of them are not modelled: one that is enabled stops the board."""
 
-    def __init__(self) -> None:
-        super().__init__("IO_BANK0", (*range(0, 0x180, 4), *range(0x230, 0x320, 4)), {8 * n + 4: 31 for n in range(48)})
+    def __init__(self, count: int, irqs: int) -> None:
+        """irqs: where the registers of their interrupts begin."""
+        words = 4 * -(-count // 8)
+        self.enables = irqs + words
+        plain = (*range(0, 8 * count, 4), *range(irqs, self.enables + 9 * words, 4))
+        super().__init__("IO_BANK0", plain, {8 * n + 4: 31 for n in range(count)})
         self.changed: Callable[[], None] = lambda: None
 
     def function(self, pin: int) -> int:
         return self.get(8 * pin + 4) & 31
 
     def write(self, o: int, value: int) -> bool:
-        known = super().write(o, value) and not (o >= 0x248 and value)
+        known = super().write(o, value) and not (o >= self.enables and value)
         self.changed()
         return known
-
-
-def plain_blocks() -> dict[int, Block]:
-    """Blocks with nothing behind their registers, by address."""
-    every = lambda end: range(0, end, 4)  # noqa: E731
-    return {
-        0x40000000: Fixed("SYSINFO", always={0: 0x20004927, 4: 1, 8: 2, 0x14: 0x6D696361}),
-        0x40008000: Block("SYSCFG", every(0x18)),
-        0x40020000: Resets(),
-        0x40030000: Fixed("IO_QSPI", every(0x40), always={0x18: 0x200}),  # chip select is high
-        0x40038000: Block("PADS_BANK0", every(0xCC), {4 * n: 0x116 for n in range(1, 49)}),
-        0x40040000: Block("PADS_QSPI", every(0x1C)),
-        0x40048000: Fixed("XOSC", every(0x14), always={4: 0x80001000}),
-        0x40060000: Block("ACCESSCTRL", every(0xEC)),
-        0x40068000: Block("BUSCTRL", (0, 8)),
-        0x400E8000: Fixed("ROSC", every(0x18), always={0x18: 0x80001000, 0x1C: 1, 0x20: 1}),
-        0x400F0000: Trng(),
-        0x40108000: Ticks(),
-        # Counters do not count, and a pin of PWM has no level; what goes out at a UART is lost, and nothing comes in.
-        0x400A8000: Block("PWM", every(0x110)),
-        **{0x40070000 + 0x8000 * n: Fixed(f"UART{n}", every(0x4C), always={0: 0, 0x18: 0x90}) for n in range(2)},
-    }

@@ -1,4 +1,4 @@
-// What sounds at pins of the virtual Pico 2.
+// What sounds at pins of the virtual Picos.
 #include "io.h"
 
 enum { ENDED = 1, OTHER_RATE = 2 }; // what a source has to say
@@ -36,4 +36,30 @@ static int i2s_edge(const io_t *io, source_t *s, int rises) {
     return (int)(s->word >> 31);
 }
 
-int (*const EDGES[])(const io_t *io, source_t *s, int rises) = { NULL, i2s_edge };
+// A PDM microphone with L/R at ground: each time its clock falls it sends the next bit of a recording, which a modulator
+// of order 2 makes of straight lines between the samples.
+static int pdm_edge(const io_t *io, source_t *s, int rises) {
+    if (rises) {
+        return (int)s->word;
+    }
+    if ((double)(io->now - s->rose) > s->pause / 1e9 * io->second) {
+        s->begun = io->now;
+        s->told = 0;
+        s->sums[0] = s->sums[1] = 0;
+    }
+    s->rose = io->now;
+    double at = (double)(io->now - s->begun) / (io->second / 1e9) * s->rate / 1e9;
+    uint32_t k = (uint32_t)at;
+    double from = k < s->count ? s->samples[k] : 0, to = k + 1 < s->count ? s->samples[k + 1] : 0;
+    if (k >= s->count) {
+        s->news |= ENDED & ~s->told;
+        s->told |= ENDED;
+    }
+    s->word = s->sums[1] >= 0;
+    double sent = s->word ? 1 : -1;
+    s->sums[1] += (s->sums[0] - sent) / 2;
+    s->sums[0] += ((from + (to - from) * (at - k)) / 32768 - sent) / 2;
+    return (int)s->word;
+}
+
+int (*const EDGES[])(const io_t *io, source_t *s, int rises) = { NULL, i2s_edge, pdm_edge };

@@ -1,20 +1,35 @@
-"""Sensors of the virtual Pico 2, by the description of rp2040/sensors.mjs, with the facts of ../sensors.json."""
+"""Sensors that are wired to a virtual Pico, with the facts of ../sensors.json, by this description:
+
+    {"i2s": {"file": int16 samples, "name": ..., "rate": 16000, "sck": 16, "ws": 17, "sd": 18},
+     "pdm": {"file": int16 samples, "name": ..., "rate": 16000, "clk": 3, "data": 2},
+     "adc": {"file": int16 samples, "name": ..., "rate": 1000, "pin": 26},
+     "imu": {"file": rows of six int16, "name": ..., "rate": 100, "sda": 4, "scl": 5, "addr": 104}} or
+            {..., "sck": 2, "mosi": 3, "miso": 4, "cs": 5}
+"""
 
 import json
 import math
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from buses import Adc, I2c, Spi
-from pio import I2C, SIO, SPI
-
-if TYPE_CHECKING:
-    from chip import Chip
+from clock import Clock
+from pio import I2C, SIO, SPI, Io
 
 FACTS = json.loads((Path(__file__).parents[1] / "sensors.json").read_text(encoding="utf-8"))
 MIDDLE, FIRST_PIN = 1 << 15, 26  # of the analogue range; of channel 0
+
+
+class Places(NamedTuple):
+    """Parts of a chip that have wires."""
+
+    clock: Clock
+    io: Io
+    adc: Adc
+    spis: tuple[Spi, Spi]
+    i2cs: tuple[I2c, I2c]
 
 
 class Sensors:
@@ -24,23 +39,23 @@ class Sensors:
         self.say = say
         self.wired = [(bus, sensor, np.fromfile(sensor["file"], "<i2")) for bus, sensor in description.items()]
 
-    def connect(self, chip: "Chip") -> None:
+    def connect(self, chip: Places) -> None:
         for bus, sensor, data in self.wired:
-            {"i2s": self.microphone, "adc": self.analogue, "imu": self.motion}[bus](chip, sensor, data)
+            {"adc": self.analogue, "imu": self.motion}.get(bus, self.microphone)(chip, sensor, data)
 
     def tell(self, what: str, sensor: dict[str, Any], n: int, got: int = 0) -> None:
         """n: samples of the recording."""
         self.say(FACTS["says"][what].format(**sensor, seconds=f"{n / sensor['rate']:.2f}", got=got))
 
-    def microphone(self, chip: "Chip", sensor: dict[str, Any], data: np.ndarray) -> None:
-        chip.io.say = lambda news, got: self.tell(f"i2s {news}", sensor, len(data), got)
-        pins = sensor["sck"], sensor["ws"], sensor["sd"]
-        chip.io.sound("i2s", pins, sensor["rate"], FACTS["pause"]["i2s"], np.ctypeslib.as_ctypes(data))
+    def microphone(self, chip: Places, sensor: dict[str, Any], data: np.ndarray) -> None:
+        kind = "i2s" if "ws" in sensor else "pdm"
+        chip.io.say = lambda news, got: self.tell(f"{kind} {news}", sensor, len(data), got)
+        pins = (sensor["sck"], sensor["ws"], sensor["sd"]) if kind == "i2s" else (sensor["clk"], None, sensor["data"])
+        chip.io.sound(kind, pins, sensor["rate"], FACTS["pause"][kind], np.ctypeslib.as_ctypes(data))
 
-    def analogue(self, chip: "Chip", sensor: dict[str, Any], data: np.ndarray) -> None:
+    def analogue(self, chip: Places, sensor: dict[str, Any], data: np.ndarray) -> None:
         """Its sample that is nearest, whenever the board converts. The recording begins with the first conversion, and after a pause."""
-        adc, clock = chip.blocks[0x400A0000], chip.clock
-        assert isinstance(adc, Adc)
+        clock = chip.clock
         begun, last, told = 0.0, -math.inf, False
 
         def value(channel: int) -> int:
@@ -59,15 +74,14 @@ class Sensors:
                 self.tell("adc ended", sensor, len(data))
             return MIDDLE >> 4
 
-        adc.value = value
+        chip.adc.value = value
 
-    def motion(self, chip: "Chip", sensor: dict[str, Any], data: np.ndarray) -> None:
+    def motion(self, chip: Places, sensor: dict[str, Any], data: np.ndarray) -> None:
         rows = data.reshape(-1, 6).astype(int)
-        device = MotionSensor(chip, sensor, rows, lambda: self.tell("imu ended", sensor, len(rows)))
+        device = MotionSensor(chip.clock, sensor, rows, lambda: self.tell("imu ended", sensor, len(rows)))
         function = chip.io.pins.function
         if "cs" in sensor:
-            spi, wires = chip.blocks[0x40080000 + 0x8000 * (sensor["sck"] >> 3 & 1)], [sensor[w] for w in ("sck", "mosi", "miso")]
-            assert isinstance(spi, Spi)
+            spi, wires = chip.spis[sensor["sck"] >> 3 & 1], [sensor[w] for w in ("sck", "mosi", "miso")]
 
             def chosen() -> None:
                 spi.reads = spi.reads if chip.io.low(sensor["cs"]) else None
@@ -76,18 +90,17 @@ class Sensors:
             spi.wired = lambda: all(function(p) == SPI for p in wires) and function(sensor["cs"]) == SIO and chip.io.low(sensor["cs"])
             chip.io.watchers.append(chosen)
             return
-        i2c, pins = chip.blocks[0x40090000 + 0x8000 * (sensor["sda"] >> 1 & 1)], (sensor["sda"], sensor["scl"])
-        assert isinstance(i2c, I2c)
+        i2c, pins = chip.i2cs[sensor["sda"] >> 1 & 1], (sensor["sda"], sensor["scl"])
         i2c.device = device
         i2c.wired = lambda: all(function(p) == I2C for p in pins)
-        chip.io.watchers.append(Wires(chip, *pins, device).look)
+        chip.io.watchers.append(Wires(chip.io, *pins, device).look)
 
 
 class MotionSensor:
     """An MPU6050 at I2C, an MPU6500 at SPI. It measures rows of a recording, which begins when it is woken; at its end it lies still."""
 
-    def __init__(self, chip: "Chip", sensor: dict[str, Any], rows: np.ndarray, ended: Callable[[], None]) -> None:
-        self.clock, self.sensor, self.rows, self.ended = chip.clock, sensor, rows, ended
+    def __init__(self, clock: Clock, sensor: dict[str, Any], rows: np.ndarray, ended: Callable[[], None]) -> None:
+        self.clock, self.sensor, self.rows, self.ended = clock, sensor, rows, ended
         self.r, self.bits = (type("Facts", (), FACTS["imu"][name]) for name in ("registers", "bits"))
         self.kind = FACTS["imu"]["kinds"]["spi" if "cs" in sensor else "i2c"]
         self.pointed = False  # False: the next byte written says where to
@@ -186,8 +199,8 @@ class MotionSensor:
 class Wires:
     """The far end of an I2C bus that a program drives by hand. Both lines are pulled up."""
 
-    def __init__(self, chip: "Chip", sda: int, scl: int, device: MotionSensor) -> None:
-        self.io, self.sda, self.scl, self.device = chip.io, sda, scl, device
+    def __init__(self, io: Io, sda: int, scl: int, device: MotionSensor) -> None:
+        self.io, self.sda, self.scl, self.device = io, sda, scl, device
         self.data = self.clock = True
         self.stop("idle")
         self.io.give(sda, True)
