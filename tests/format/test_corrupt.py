@@ -17,10 +17,10 @@ import c_build
 import numpy as np
 import pytest
 from models import MODELS
-from rich_model import rich_model
+from rich_model import ACT, channels, rich_model, weights, window
 
 from mica.file import codec
-from mica.file.codec import FormatError
+from mica.file.codec import FormatError, ModelFile, StepRecord, TensorRecord
 from mica.format import records, schema
 from mica.kernels import KERNELS
 
@@ -105,6 +105,19 @@ def compare(driver: list[Path], files: list[tuple[str, bytes]], share: int = SHA
 
 def test_the_good_one(driver: list[Path], good: bytes) -> None:
     assert compare(driver, [("good", good), ("longer", good + b"\xff" * 100)]) == {OK: 2}
+
+
+@pytest.mark.parametrize("kernel", ["conv2d_s8", "depthwise_conv2d_s8"])
+def test_a_dilation_beyond_the_picture(driver: list[Path], kernel: str) -> None:
+    """Steps from tap to tap of more than 2^31 bytes, between taps that are all outside but one."""
+    rng, c = np.random.default_rng(0), 200
+    tensors = [TensorRecord(name, "int8", (1, 1, c, c), 0.05, 0, offset=i * c * c) for i, name in enumerate("xy")]
+    blobs = {"weights": weights(rng, c, 2, 2, *((c,) if kernel == "conv2d_s8" else ()))}
+    blobs |= channels(rng, c, 4 * c)
+    params = window(2) | ACT | {"dilation_h": 60_000, "dilation_w": 60_000}
+    params |= {"groups": 1} if kernel == "conv2d_s8" else {}
+    step = StepRecord("far", kernel, (0,), (1,), params, blobs)
+    assert compare(driver, [("far", codec.encode(ModelFile(tensors, [step], [0], [1])))], 1) == {OK: 1}
 
 
 def test_cut_at_every_length(driver: list[Path], good: bytes) -> None:

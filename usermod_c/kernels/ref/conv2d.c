@@ -75,8 +75,9 @@ void mica_conv2d_s8_ref(const mica_conv2d_s8_t *p, MICA_KERNEL_ARGS) {
     const mica_channels_t *ch = &p->ch;
     int32_t in_c = win->in_c, kernel_h = win->kernel_h, kernel_w = win->kernel_w;
     int32_t group_in = in_c / p->groups, group_out = win->out_c / p->groups;
-    int32_t row_step = (int32_t)win->dilation_h * win->in_w * in_c;  // from tap to tap, in bytes of x
-    int32_t tap_step = win->dilation_w * in_c;
+    // From tap to tap, in bytes of x. No two taps lie inside where the dilation is as large as the picture.
+    int32_t row_step = win->dilation_h < win->in_h ? win->dilation_h * win->in_w * in_c : 0;
+    int32_t tap_step = win->dilation_w < win->in_w ? win->dilation_w * in_c : 0;
     int32_t filling = (int32_t)(mica_row_bytes(p->ch.layout, reduction(p)) - reduction(p));
     bool contiguous = p->groups == 1 && win->dilation_w == 1;        // the taps of a row lie side by side, as their weights
     int8_t *y = p->y + (size_t)row_begin * win->out_w * win->out_c;

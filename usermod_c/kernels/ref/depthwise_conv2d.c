@@ -45,8 +45,9 @@ void mica_depthwise_conv2d_s8_ref(const mica_depthwise_conv2d_s8_t *p, MICA_KERN
     const mica_channels_t *ch = &p->ch;
     int32_t in_c = win->in_c, kernel_w = win->kernel_w, taps = win->kernel_h * kernel_w;
     int32_t multiplier = win->out_c / in_c;
-    int32_t row_step = (int32_t)win->dilation_h * win->in_w * in_c;  // from tap to tap, in bytes of x
-    int32_t tap_step = win->dilation_w * in_c;
+    // From tap to tap, in bytes of x. No two taps lie inside where the dilation is as large as the picture.
+    int32_t row_step = win->dilation_h < win->in_h ? win->dilation_h * win->in_w * in_c : 0;
+    int32_t tap_step = win->dilation_w < win->in_w ? win->dilation_w * in_c : 0;
     int8_t *y = p->y + (size_t)row_begin * win->out_w * win->out_c;
 
     for (uint32_t oy = row_begin; oy < row_end; ++oy) {

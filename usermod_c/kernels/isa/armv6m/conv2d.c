@@ -70,8 +70,8 @@ static void copy_patch(const mica_conv2d_s8_t *p, int8_t *to, int32_t iy, int32_
     mica_taps(iy, w->in_h, w->kernel_h, w->dilation_h, &ky0, &ky1);
     // Taps side by side are copied as one.
     const bool dense = w->dilation_w == 1;
-    const int32_t n = dense ? (kx1 - kx0) * in_c : in_c, apart = dense ? 0 : w->dilation_w * in_c - n;
-    const int32_t length = w->kernel_w * in_c, before = kx0 * in_c, down = w->dilation_h * row;
+    const int32_t n = dense ? (kx1 - kx0) * in_c : in_c, apart = dense ? 0 : (int32_t)((uint32_t)w->dilation_w * in_c) - n;
+    const int32_t length = w->kernel_w * in_c, before = kx0 * in_c, down = (int32_t)((uint32_t)w->dilation_h * row);
     const int8_t *from = p->x + iy * row + (ix + kx0 * w->dilation_w) * in_c;
     for (int32_t ky = 0; ky < w->kernel_h; ++ky, from += down) {
         int8_t *const row_end = to + length;

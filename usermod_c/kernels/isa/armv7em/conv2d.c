@@ -83,7 +83,7 @@ static void patch(const mica_conv2d_s8_t *p, int32_t iy, int32_t ix, int8_t *to)
     for (; ky0 < ky1; ++ky0, to += row, x += pitch) {
         const int8_t *from = x;
         int8_t *at = to;
-        for (int32_t kx = kx0; kx < kx1; ++kx, from += w->dilation_w * in_c, at += in_c) {
+        for (int32_t kx = kx0; kx < kx1; ++kx, from += (uint32_t)w->dilation_w * in_c, at += in_c) {
             mica_copy(at, from, (uint32_t)in_c);
         }
     }
@@ -94,7 +94,7 @@ static const int8_t *find(const source_t *s, int32_t oy, int32_t ox, uint32_t wh
     const mica_window_t *w = &s->p->win;
     int32_t iy = oy * w->stride_h - w->pad_top, ix = ox * w->stride_w - w->pad_left;
     if (iy >= 0 && ix >= 0 && iy + (w->kernel_h - 1) * w->dilation_h < w->in_h && ix + w->kernel_w <= w->in_w) {
-        *pitch = (int32_t)w->dilation_h * w->in_w * w->in_c;
+        *pitch = (int32_t)((uint32_t)w->dilation_h * w->in_w * w->in_c);
         return s->p->x + (iy * w->in_w + ix) * w->in_c;
     }
     int8_t *to = s->patches + which * 4 * s->words;

@@ -35,7 +35,7 @@ static void patch(const source_t *s, int32_t iy, int32_t ix) {
     uint32_t n = (uint32_t)(whole ? (kx1 - kx0) * in_c : in_c), times = whole ? 1 : (uint32_t)(kx1 - kx0);
     int8_t *to_row = s->patch + (ky0 * w->kernel_w + kx0) * in_c;
     const int8_t *row = p->x + ((iy + ky0 * w->dilation_h) * w->in_w + ix + kx0 * w->dilation_w) * in_c;
-    const int32_t down = w->dilation_h * w->in_w * in_c;
+    const uint32_t down = (uint32_t)w->dilation_h * w->in_w * in_c;
     if (times == 1 && n <= 16) {
         const mve_pred16_t some = vctp8q(n);
         for (; ky0 < ky1; ++ky0, to_row += s->row_bytes, row += down) {
@@ -46,7 +46,7 @@ static void patch(const source_t *s, int32_t iy, int32_t ix) {
     for (; ky0 < ky1; ++ky0, to_row += s->row_bytes, row += down) {
         int8_t *to = to_row;
         const int8_t *x = row;
-        for (uint32_t i = times; i; --i, to += in_c, x += w->dilation_w * in_c) {
+        for (uint32_t i = times; i; --i, to += in_c, x += (uint32_t)w->dilation_w * in_c) {
             mica_mve_copy(to, x, n);
         }
     }

@@ -100,7 +100,7 @@ static void bytes(const source_t *s, int32_t iy, int32_t ix) {
             gather(to, x, inside, 1, 0);
             to += inside;
         } else {
-            for (int32_t kx = kx0; kx < kx1; ++kx, x += w->dilation_w * in_c, to += in_c) {
+            for (int32_t kx = kx0; kx < kx1; ++kx, x += (uint32_t)w->dilation_w * in_c, to += in_c) {
                 mica_copy(to, x, (uint32_t)in_c);
             }
         }
