@@ -301,3 +301,4 @@ seen.browser = await cpuSeconds(browser, true);
 console.log(JSON.stringify(seen));
 await page.end();
 await browser.close();
+line.destroy(); // which would keep this program going
