@@ -186,17 +186,6 @@ def test_the_last_words_of_an_emulator() -> None:
     assert last("crash the program is gone\nmore\n") == "x: the program is gone"
 
 
-def test_a_microphone_that_an_emulator_has_not() -> None:
-    from mica.link.emulated import start_emulator
-    from mica.link.sensors import Sensors, Wired
-
-    wired = Sensors({"pdm": Wired({}, np.zeros(1, np.int16))})
-    with pytest.raises(
-        MicaError, match="RPI_PICO2@emu has no PDM microphone; it has one at I2S; RPI_PICO@emu has both"
-    ):
-        start_emulator(load_board("RPI_PICO2"), Path("none"), sensors=wired)
-
-
 def test_labels_of_the_words_script(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Words of one's own: as many outputs as folders, and labels.txt in their order."""
     import runpy

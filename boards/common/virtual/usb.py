@@ -1,6 +1,6 @@
-"""The RP2350's USB device controller with a computer at its other end, which finds the board's serial port and moves its bytes.
+"""The USB device controller of both chips, with a computer at its other end that finds the board's serial port.
 
-Registers: RP2350 datasheet, 12.7. The RP2040 has the same ones; its virtual Pico has rp2040js's controller, in JavaScript.
+Registers: RP2350 datasheet, 12.7; the RP2040 has the same ones.
 """
 
 import ctypes
