@@ -101,6 +101,6 @@ def test_a_model_that_fits_a_pico_in_strips_only(tmp_path: Path) -> None:
     assert "net.onnx on RPI_PICO: fits" in done.out, done.out + done.err
     assert "layer by layer it does not fit" in done.out and " % more time" in done.out
     model = pack(path, tmp_path / "net.mica", "--plain", "--ram", "88000")
-    assert (decode(model.read_bytes()).arena_bytes or 0) <= 76_000
+    assert (decode(model.read_bytes()).arena_bytes or 0) <= 88_000 - 8_192  # of scratch
     same = mica("verify", model, "--samples", "1", "--on", "UNIX")
     assert same.code == 0 and "every byte the same on UNIX and host" in same.out, same.out + same.err
