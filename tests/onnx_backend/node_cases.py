@@ -28,6 +28,7 @@ from mica.backend import MicaRep, as_stored
 from mica.errors import MicaError, Unsupported
 from mica.format.values import dequantise_output
 from mica.ir.ops import DEFINED_BY_ONNX
+from mica.quantise.room import FULL
 
 TYPES = {"float32", "float64", "float16", "int8", "uint8", "int16", "int32", "int64", "bool"}
 STEPS = 1.5  # largest error of a float case, in steps of the output's scale
@@ -136,10 +137,11 @@ def run_adapted(case: Any, outcome: Outcome, inputs: Arrays, outputs: Arrays, co
     verdict(outcome, rep, model, arrays, outputs, nodes)
     if outcome.result == "fail" and outcome.error:
         # The engine sees the inputs as their integers stand for them. With few samples, what comes of those may lie
-        # outside the ranges that the case itself shows: a person's calibration data has more than one sample.
+        # outside the ranges that the case itself shows: a person's calibration data has more than one sample. Of so
+        # many, ranges leave no room.
         both = zip(seen(rep, arrays), arrays, strict=True)
         shown = [np.clip(a, b.min(), b.max()) if a.dtype.kind == "f" else a for a, b in both]
-        samples = {n: np.stack([a, b]) for n, a, b in zip(names(rep), arrays, shown, strict=True)}
+        samples = {n: np.stack([a, b] * (FULL // 2)) for n, a, b in zip(names(rep), arrays, shown, strict=True)}
         again = MicaRep(model, samples)
         verdict(outcome, again, model, arrays, outputs, nodes)
     return outcome
