@@ -1,9 +1,9 @@
 """The user module on boards: each script of this folder runs there, and prints the lines of its .exp file.
 
 A script's first line may name models, `# models: small two`: usermod_models.py makes them, and they are put on the board as
-globals, as is fails(f, ...), which prints what a call raises. `# heap: 260000` says how many free bytes it needs. A script that
-prints SKIP, or has too little heap, needs something that the board lacks: SKIPS has all of them. All that is
-done on the newest MicroPython too: on this computer, and with `scripts/test --all` on the emulated Cortex-M3.
+globals, as is fails(f, ...), which prints what a call raises. `# heap: 260000` says how many free bytes it needs, and
+`# needs: mica.fallback` a module. A script that prints SKIP, or has too little heap or no such module, needs something
+that the board lacks: SKIPS has all of them. All that is done on the newest MicroPython too: on this computer, and with `scripts/test --all` on the emulated Cortex-M3.
 """
 
 from __future__ import annotations
@@ -86,6 +86,9 @@ def run(board: Link, name: str, models: dict[str, bytes]) -> str:
     script = (HERE / f"{name}.py").read_text()
     heap = re.search("^# heap: ([0-9]+)$", script, re.MULTILINE)
     if heap and int(board.exec("import gc\ngc.collect()\nprint(gc.mem_free())")) < int(heap[1]):
+        return "SKIP\n"
+    needs = re.search("^# needs: (.+)$", script, re.MULTILINE)
+    if needs and board.exec(f"try:\n import {needs[1]}\nexcept ImportError:\n print('none')"):
         return "SKIP\n"
     put_models(board, script, models)
     if "fails(" in script:
