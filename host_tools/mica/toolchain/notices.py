@@ -235,7 +235,7 @@ def _own_licence() -> str:
     path = data_dir("usermod_c").parent / "LICENSE"
     if path.is_file():
         return path.read_text(encoding="utf-8")
-    known = importlib.metadata.distribution("mica")
+    known = importlib.metadata.distribution("mica-mcu")
     return known.read_text("licenses/LICENSE") or known.read_text("LICENSE") or str(known.metadata["License"])
 
 
