@@ -3,7 +3,8 @@ QEMU_MACHINE = lx60
 # mica/toolchain/ports/qemu.py gives CC, which is xtensa_cc.py, and what it calls by itself.
 CROSS_COMPILE ?= xtensa-lx106-elf-
 
-CFLAGS += -fpic -fno-jump-tables -fsingle-precision-constant
+# binutils 2.44 asserts where it merges strings.
+CFLAGS += -fpic -fno-jump-tables -fsingle-precision-constant -fno-merge-constants
 CFLAGS += -DMICROPY_HW_MCU_NAME='"de233_fpu"'
 CFLAGS += -DBOARD_UART_BASE=0xfd050020 -DBOARD_UART_STEP=4 -DBOARD_UART_INTERRUPT=0
 CFLAGS += -DBOARD_TIMER_HZ=40000000 -DBOARD_TIMER_INTERRUPT=6
