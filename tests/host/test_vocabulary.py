@@ -146,7 +146,7 @@ def test_words_of_bytes_end_where_they_end_in_tokenizers(tmp_path: Path) -> None
 
 
 def test_a_board_makes_the_same_tokens(tmp_path: Path) -> None:
-    """Of GPT-2's words, and of a text that is made plain."""
+    """Words are GPT-2's, and plain text has no other characters than pieces."""
     for option in ("", ",plain"):
         t = replace(vocabulary.read(save(tmp_path, byte_level()) + option), position=1)
         with open_runner(codec.encode(language_model(t)), "UNIX") as board:

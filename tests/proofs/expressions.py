@@ -338,7 +338,7 @@ class Expressions:
             before = len(inner.facts.formulas)
             right = self.condition(inner, node.right)
             state.facts.natural |= inner.facts.natural
-            # What the right side found out holds where it is looked at.
+            # Facts of the right side hold where that side is evaluated.
             more = both(*inner.facts.formulas[before:])
             state.facts.add(("or", (negated(left) if node.op == "&&" else left, more)))
             return ("and" if node.op == "&&" else "or", (left, right))

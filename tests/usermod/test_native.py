@@ -298,7 +298,7 @@ def test_install_chooses_on_a_board(package: Path, digits: bytes) -> None:
 @nightly
 @needs_windows
 def test_mip_install_with_windows(digits: bytes, tmp_path: Path) -> None:
-    """As a user of an ESP32 does, from a folder that is served."""
+    """mpremote installs the module from a folder that is served, as for a user of an ESP32."""
     assert main(["natmod", "--package", str(tmp_path), "--arch", "xtensawin"]) == 0
     handler = functools.partial(http.server.SimpleHTTPRequestHandler, directory=str(tmp_path))
     with (

@@ -40,7 +40,7 @@ typedef struct {
     uint32_t far; // values that lie farther outside of the range than it is wide
 } sink_t;
 
-// What an instance says by __int__ or __float__ is not asked for: such code could close the model, move its arena or
+// __int__ and __float__ of instances are never called: such code could close the model, move its arena or
 // empty the list that is being read. Nor does a native module ask (natmod/native.c).
 #define IS_INT(obj) (mp_obj_is_int(obj) || mp_obj_is_bool(obj))
 #if MICROPY_ENABLE_DYNRUNTIME

@@ -99,7 +99,7 @@ void xtensa_trap(uint32_t cause, trap_t *of) {
         __asm volatile ("rsr %0, excvaddr" : "=r" (address));
         mp_printf(&mp_plat_print, "\nexception %u at %08x, address %08x\n", (unsigned int)cause, (unsigned int)of->epc1,
             (unsigned int)address);
-        // What nobody has read when QEMU ends is lost with its port.
+        // Unread bytes are lost with the port when QEMU ends.
         mp_hal_delay_us(500000);
         exit(1);
     }

@@ -1,4 +1,4 @@
-"""Numbers that differ between the two chips. What works otherwise is in rp2040.py and rp2350.py."""
+"""Numbers that differ between the two chips. Code that differs is in rp2040.py and rp2350.py."""
 
 from dataclasses import dataclass
 
