@@ -231,7 +231,8 @@ def test_notices(made: Path) -> None:
     ):
         assert expected in words, expected
     assert "of unknown licence" not in text
-    assert str(ROOT) not in text and str(Path.home()) not in text  # nor where it was built
+    for built in ROOT, Path.home():  # folders of a root may lie right below /
+        assert not re.search(rf"(?<!\w){re.escape(str(built))}/", text)
     unix_only = "ports/unix/"
     assert unix_only not in text
 
