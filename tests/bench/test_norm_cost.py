@@ -13,7 +13,8 @@ from nets import Net
 from mica.compile import compile_file
 
 WIDTH = 64
-BOUNDS = {"m0plus": (3_450, 3_130), "m33": (1_900, 1_800), "rv32": (2_150, 2_020)}  # with a beta, and without
+# With a beta, and without. GCC 14 writes 196 cycles more for the M0+ than GCC 12.
+BOUNDS = {"m0plus": (3_640, 3_320), "m33": (1_900, 1_800), "rv32": (2_150, 2_020)}
 
 
 @pytest.mark.parametrize("name", BOUNDS)
