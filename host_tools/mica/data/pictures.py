@@ -120,6 +120,12 @@ def readable(paths: Sequence[Path], read: Callable[[Path], np.ndarray]) -> list[
     return found
 
 
+def size(path: str | Path) -> tuple[int, int] | None:
+    """Return width and height of a file, upright; None of one that cannot be read. Raises MicaError where it is too large."""
+    found = _header(path)[0]
+    return None if found == (1, 1) else found
+
+
 def _header(path: str | Path) -> tuple[tuple[int, int], int]:
     """Width and height, upright, and the orientation that EXIF says, 1 to 8: before anything is decoded. Raises MicaError."""
     try:

@@ -83,12 +83,14 @@ def text_of(path: Path, most: int, expected: str) -> str:
 class Inputs:
     """Inputs of the model that a table is read for. shapes: with their batch of 1, empty if no model is known.
     missing: True if the model has learnt missing values. texts: makes inputs by name of the texts that the model classifies.
-    columns: names in the order of the input; if there are none, read() adds those of a table that has names."""
+    columns: names in the order of the input; if there are none, read() adds those of a table that has names.
+    labelled: False where no column holds labels: y is an axis then."""
 
     shapes: Mapping[str, Sequence[int]] = field(default_factory=dict)
     missing: bool = False
     texts: Callable[[Sequence[str]], dict[str, np.ndarray]] | None = None
     columns: list[str] = field(default_factory=list)
+    labelled: bool = True
 
 
 @dataclass(frozen=True)
@@ -117,7 +119,7 @@ def read(path: Path, inputs: Inputs) -> dict[str, np.ndarray]:
     if len(inputs.shapes) > 1:
         return _by_name(path, columns, places, inputs)
     shape = next(iter(inputs.shapes.values()), ())
-    chosen, label, left = _choose(path, columns, shape, inputs.columns if named else [])
+    chosen, label, left = _choose(path, columns, shape, inputs.columns if named else [], inputs.labelled)
     if named and not inputs.columns:
         inputs.columns.extend(_order(chosen))
     x = np.stack([_numbers(path, c, places) for c in chosen], axis=1)
@@ -262,7 +264,7 @@ def _column(name: str, cells: list[str], commas: bool) -> _Column:
 
 
 def _choose(
-    path: Path, columns: list[_Column], shape: Sequence[int], order: list[str]
+    path: Path, columns: list[_Column], shape: Sequence[int], order: list[str], labelled: bool
 ) -> tuple[list[_Column], _Column | None, list[_Column]]:
     """Return the columns that the model takes, that of the labels, and those that are left out. Raises MicaError.
 
@@ -271,6 +273,7 @@ def _choose(
     named = [c for c in columns if c.name.lower() in LABELS]
     words = [c for c in columns if c.kind == "words"]
     label = named[0] if named else words[0] if len(words) == 1 else None
+    label = label if labelled else None
     if order and not (len(order) == 1 and re.fullmatch(r"sha256:[0-9a-f]{64}", order[0])):
         by_name = {clean(c.name): c for c in columns}
         if absent := [name for name in order if name not in by_name]:
