@@ -1,0 +1,148 @@
+"""The choice of a network under a contract: the cost model judges all candidates before any of them is trained.
+
+Those that keep the contract are trained in rungs on a part of the training examples, and judged on the rest of them; after each rung
+the better half goes on. Examples that are held out never choose.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Unpack
+
+import numpy as np
+
+from mica.boards import BoardSpec
+from mica.compile import stages
+from mica.compile.job import Watch
+from mica.compile.packed import Options, job_of
+from mica.compile.state import State
+from mica.cost.prediction import predict
+from mica.cost.table import Table
+from mica.errors import Unsupported
+from mica.training import onnx_file
+from mica.training.families import Model, Plan
+from mica.training.layers import Array
+
+MADE_UP = 8  # samples of a compile that only asks for the cost
+TRAINED = 4  # candidates of the first rung
+RUNG = 500  # steps; a shorter rung judges chance
+
+
+@dataclass(frozen=True)
+class Contract:
+    """What the model may take: milliseconds a run, bytes of tensors and scratch, bytes of the file; None where it does not matter.
+
+    With limits the error of the prediction counts, too, so that the board keeps them.
+    """
+
+    board: BoardSpec
+    ms: float | None = None
+    ram: int | None = None
+    flash: int | None = None
+
+    @property
+    def given(self) -> bool:
+        return (self.ms, self.ram, self.flash) != (None, None, None)
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A network with its costs. fault: why it breaks the contract, "" where it keeps it; over: by which factor.
+
+    accuracy: on examples that its rung did not train on; None where it was not trained.
+    """
+
+    plan: Plan
+    ms: float | None
+    ram: int
+    flash: int
+    fault: str = ""
+    over: float = 0.0
+    accuracy: float | None = None
+    steps: int = 0
+    chosen: bool = False
+
+    @property
+    def name(self) -> str:
+        return self.plan.name
+
+
+def costs(state: State, contract: Contract) -> Candidate:
+    """Return the costs of a packed model, as a candidate without a plan of its own."""
+    compiled = state.compiled
+    p = predict(compiled.model, compiled.data, contract.board, Table.read())
+    ms = p.time["milliseconds"] if p.time and p.time["complete"] else None
+    found = Candidate(Plan("", ()), ms, p.ram["tensors"] + p.ram["scratch_want"], p.flash["file"])
+    slowest = None if ms is None else ms * (1 + (p.time or {})["error"])
+    limits = (
+        ("--ms", slowest, contract.ms, "{:.3g} ms"),
+        ("--ram", found.ram, contract.ram, "{:,} bytes"),
+        ("--flash", found.flash, contract.flash, "{:,} bytes"),
+    )
+    over = {
+        f"{name}: takes {unit.format(value)}, and {unit.format(limit)} are allowed": value / max(limit, 1e-9)
+        for name, value, limit, unit in limits
+        if limit is not None and value is not None and value > limit
+    }
+    if contract.ms is not None and ms is None:
+        over["--ms: the time on this board was never measured"] = np.inf
+    if not over and not p.fits:
+        over[p.reasons[0]] = np.inf
+    worst = max(over, key=lambda text: over[text], default="")
+    return replace(found, fault=worst, over=over.get(worst, 0.0))
+
+
+def compiled(
+    onnx: bytes, samples: Array, contract: Contract, watch: Watch | None = None, **options: Unpack[Options]
+) -> State:
+    """Return the packed model of an .onnx file's bytes for the contract's board; options: of `mica.pack`. Raises MicaError."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "trained.onnx"
+        path.write_bytes(onnx)
+        job = job_of(path, samples, options)
+        return stages.run(replace(job, board=contract.board, must_fit=False, picture=samples.ndim == 4), watch)
+
+
+def judged(
+    plan: Plan, model: Model, recipe: Any, samples: Array, labels: tuple[str, ...], contract: Contract
+) -> Candidate:
+    """Return the candidate with its costs, as the tuned file of the trained network will have them."""
+    try:
+        file = onnx_file.model(model, recipe.shape, labels)
+        state = compiled(file, samples, contract, **(front_end(recipe) | {"plain": True, "labels": labels}))
+    except Unsupported as e:
+        return Candidate(plan, None, 0, 0, str(e), np.inf)
+    return replace(costs(state, contract), plan=plan)
+
+
+def front_end(recipe: Any) -> Options:
+    """Return what a recipe puts before the network, as an option of `mica.pack`."""
+    return {} if recipe.front_end is None else {"frontend": recipe.front_end}
+
+
+def entrants(found: Sequence[Candidate], most: int = TRAINED) -> list[Candidate]:
+    """Return the candidates that are worth training: those that keep the contract, the largest of them and some smaller.
+
+    Without limits a network of middle size is large enough. Raises Unsupported where none keeps it: one line says what is too tight.
+    """
+    fit = sorted((c for c in found if not c.fault), key=size)
+    if not fit:
+        nearest = min(found, key=lambda c: c.over)
+        raise Unsupported(
+            f"no network keeps the contract; the nearest, {nearest.name}: {nearest.fault}", todo="allow more of it"
+        )
+    places = np.unique(np.linspace(len(fit) // 3, len(fit) - 1, most).round().astype(int))
+    return [fit[k] for k in places]
+
+
+def size(c: Candidate) -> tuple[float, int]:
+    return (c.ms or 0.0, c.flash)
+
+
+def better_half(scores: Mapping[int, float], found: Sequence[Candidate]) -> list[int]:
+    """Return the places of the candidates that go on; of equal scores the faster one is better."""
+    order = sorted(scores, key=lambda k: (-scores[k], size(found[k])))
+    return order[: max(1, len(order) // 2)]
