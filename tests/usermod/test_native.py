@@ -474,7 +474,7 @@ def test_no_compiler_for_windows(
 ) -> None:
     """If parts of the compiler cannot be had, one line says which."""
     monkeypatch.setattr(xtensa_cc, "cache_dir", lambda: tmp_path)
-    monkeypatch.setattr(xtensa_cc, "_HEADERS", tmp_path)
+    monkeypatch.setattr(xtensa_cc, "HEADERS", tmp_path)
     monkeypatch.setattr(sources, "debian_mirror", lambda: None)
     assert main(["natmod", "--arch", "xtensawin", "-o", str(tmp_path)]) in (1, 2)
     said = capsys.readouterr().err.splitlines()[-1]

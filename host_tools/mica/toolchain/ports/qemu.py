@@ -1,7 +1,7 @@
 """The qemu port: boards that QEMU emulates."""
 
 from mica.boards import BoardSpec
-from mica.toolchain import xtensa_cc
+from mica.toolchain import xtensa_cc, xtensa_gcc
 from mica.toolchain.cache import Progress
 from mica.toolchain.micropython import MicroPython
 from mica.toolchain.ports.base import Job, PortBuild
@@ -10,7 +10,7 @@ from mica.toolchain.ports.base import Job, PortBuild
 class _Qemu(PortBuild):
     def need_tools(self, board: BoardSpec, mp: MicroPython) -> str:
         said = super().need_tools(board, mp)
-        return xtensa_cc.VERSION if board.isa == "xtensa" else said
+        return xtensa_gcc.VERSION if board.isa == "xtensa" else said
 
     def settings(self, job: Job, progress: Progress) -> dict[str, object]:
         found = super().settings(job, progress)
