@@ -13,7 +13,7 @@ from blocks import Block, Fixed, Resets, Trng
 from chip import Chip
 from clock import Clock
 from core import Core, arm
-from facts import COUNTERS, Facts
+from facts import RP2040
 from flash import TABLE
 from native import Memory
 from rom import Writer
@@ -22,53 +22,6 @@ from sensors import Sensors
 ERASE, PROGRAM, BOOTSEL, NO_FIRMWARE, MISSING, FAULT = range(0xE0, 0xE6)  # breakpoints; bootrom.c has them too
 DATA_TABLE, ENDED, ARITHMETIC = 0x16, 0x1A, 0x1C  # where the ROM's header has these pointers
 CACHE_RAM = 0x15000000
-APB, NOTHING, SINGLE = (2, 3), (0, 0), (-1, -1)  # cycles, as rp2040js has them
-FACTS = Facts(
-    name="rp2040",
-    cpu=arm.UC_CPU_ARM_CORTEX_M0,
-    table="decode_cortex_m0plus",
-    cpuid=0x410CC601,
-    irqs=32,
-    priority=0xC0,
-    windows=(0x10000000, 0x11000000, 0x12000000, 0x13000000),
-    ram=0x42000,
-    places=(
-        (0x14000000, 0x1000000, *NOTHING),
-        (0x18000000, 0x4000, *NOTHING),
-        (0x40000000, 0x70000, *APB),
-        (0x50000000, 0x100000, *NOTHING),
-        (0x50110000, 0x300000, *NOTHING),
-        (COUNTERS, 0x1000, *APB),
-        (0xD0000000, 0x1000, *SINGLE),
-    ),
-    clocks=0x40008000,
-    divider=8,
-    psm=0x40010000,
-    plls=(0x40028000, 0x4002C000),
-    watchdog=0x40058000,
-    watchdog_rate=2,
-    core_1=1 << 16,
-    fifo=8,
-    fifo_irqs=(15, 16),
-    bell_irq=0,
-    usb_irq=5,
-    timers={0x40054000: 0},
-    timer_shift=0,
-    pins=0x40014000,
-    pin_count=30,
-    pin_irqs=0xF0,
-    pios=2,
-    pio_irq=7,
-    dma_irq=11,
-    buses=(0x4003C000, 0x40044000, 0x4004C000),
-    apart=0x4000,
-    i2c_irq=23,
-    spi_request=16,
-    adc_request=36,
-    adc_fifo=4,
-    stream_request=37,
-    requests=(1 << 20) - 1 | 1 << 36 | 1 << 37 | 1 << 63,
-)
 
 
 class Rtc(Block):
@@ -114,7 +67,7 @@ class Rosc(Trng):
 class Rp2040(Chip):
     """`rom`: what is in its boot ROM. Float functions cost what flash.json says, whatever ours execute."""
 
-    facts = FACTS
+    facts = RP2040
     names: dict[int, str] = {}
     data_of_rom = 0x400
 

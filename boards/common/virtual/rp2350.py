@@ -7,54 +7,9 @@ from blocks import Block, Fixed, Resets, Trng
 from chip import Chip
 from clock import Clock
 from core import Core, R, arm
-from facts import COUNTERS, Facts
+from facts import RP2350
 
 IMAGE = b"\xd3\xde\xff\xff"  # begins what the boot ROM wants in the first 4 KB of flash (RP2350 datasheet, 5.1.5)
-FACTS = Facts(
-    name="rp2350",
-    cpu=arm.UC_CPU_ARM_CORTEX_M33,
-    table="decode_cortex_m4",
-    cpuid=0x411FD210,
-    irqs=52,
-    priority=0xF0,
-    windows=(0x10000000, 0x14000000),
-    ram=0x82000,
-    places=(
-        (0x40000000, 0x200000, 0, 0),
-        (0x50000000, 0x100000, 0, 0),
-        (0x50110000, 0x600000, 0, 0),
-        (COUNTERS, 0x1000, 0, 0),
-        (0xD0000000, 0x40000, 0, 0),
-    ),
-    clocks=0x40010000,
-    divider=16,
-    psm=0x40018000,
-    plls=(0x40050000, 0x40058000),
-    watchdog=0x400D8000,
-    watchdog_rate=1,
-    core_1=1 << 24,
-    fifo=4,
-    fifo_irqs=(25, 25),
-    bell_irq=26,
-    usb_irq=14,
-    timers={0x400B0000: 0, 0x400B8000: 4},
-    timer_shift=8,
-    pins=0x40028000,
-    pin_count=48,
-    pin_irqs=0x230,
-    pios=3,
-    pio_irq=15,
-    dma_irq=10,
-    buses=(0x40080000, 0x40090000, 0x400A0000),
-    apart=0x8000,
-    i2c_irq=36,
-    spi_request=24,
-    adc_request=48,
-    adc_fifo=8,
-    stream_request=49,
-    requests=(1 << 28) - 1 | 1 << 48 | 1 << 49 | 1 << 63,
-)
-
 
 # Blocks that nothing here answers, by the name that the board stops with.
 NAMES = {
@@ -129,7 +84,7 @@ class Powman(Block):
 class Rp2350(Chip):
     """Its boot ROM is Python's: a page that is data, and functions."""
 
-    facts = FACTS
+    facts = RP2350
     names = NAMES
     data_of_rom = rom.FIRST
     link_of_core_1 = rom.LINK_OF_CORE_1

@@ -11,8 +11,6 @@ FIFO_ST, FIFO_WR, FIFO_RD, SPINLOCK_ST = 0x50, 0x54, 0x58, 0x5C
 VALID, ROOM, OVERFLOW, UNDERFLOW = 1, 2, 4, 8
 OUT, ENABLE = 0x10, 0x30  # of pins: a low and a high word each
 PINS = 48
-# Of both interpolators: accumulators, bases and controls, that keep what is written. Their results are not modelled.
-KEPT = {at + o for at in (0x80, 0xC0) for o in (0x00, 0x04, 0x08, 0x0C, 0x10, 0x2C, 0x30)}
 
 
 class Sio:
@@ -29,7 +27,6 @@ class Sio:
         self.out = self.enable = 0  # a bit for each pin
         self.pads: Callable[[], int] = lambda: 0  # levels of the first 32 pins
         self.changed: Callable[[], None] = lambda: None  # called when a program has changed pins
-        self.interpolators: tuple[dict[int, int], dict[int, int]] = ({}, {})
 
     # --- the FIFO
 
@@ -90,8 +87,6 @@ class Sio:
         if 0x10 <= o < 0x50:
             enable, _, high = self.place(o)
             return (self.enable if enable else self.out) >> 32 * high & 0xFFFFFFFF
-        if o in KEPT:
-            return self.interpolators[core].get(o, 0)
         return 0 if o == FIFO_WR else None
 
     def write(self, core: int, o: int, value: int) -> bool:
@@ -111,8 +106,6 @@ class Sio:
         elif 0x10 <= o < 0x50:
             enable, how, high = self.place(o)
             self.change_pins(enable, how, high, value)
-        elif o in KEPT:
-            self.interpolators[core][o] = value
         else:
             return False
         return True
