@@ -66,7 +66,20 @@ MAY_IMPORT: Mapping[str, set[str]] = {
     | {"boards", "cost", "custom", "data", "engine", "importer", "packing", "passes", "plan"}
     | {"quantise", "reference", "report", "run", "sound"},
     # from recordings to a network, and to the board that it is for
-    "training": {"boards", "compile", "cost", "data", "ir", "kernels", "listen", "reference", "sound"},
+    "training": {
+        "boards",
+        "compile",
+        "cost",
+        "data",
+        "format",
+        "ir",
+        "kernels",
+        "listen",
+        "reference",
+        "report",
+        "run",
+        "sound",
+    },
     "report": _BYTES | {"boards", "cost"},
     # the page for browsers
     "web": {"boards", "cost", "file", "flash", "format", "images", "link", "report", "toolchain"},

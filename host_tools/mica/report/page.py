@@ -26,18 +26,7 @@ class Report:
 
     def html(self) -> str:
         """The whole page."""
-        f = self.facts
-        style = (files("mica.report") / "page.css").read_text(encoding="utf-8")
-        title = escape(f["name"])
-        # "<" may not stand in a script: a name could end it.
-        data = json.dumps(f).replace("<", "\\u003c")
-        return (
-            '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-            '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-            f'<link rel="icon" href="data:,">\n<title>{title}: mica</title>\n<style>\n{style}</style>\n</head>\n<body>\n'
-            f'<a class="skip" href="#layers">To the table of layers</a>\n<main>\n{self._body()}\n</main>\n'
-            f'<script type="application/json" id="facts">{data}</script>\n</body>\n</html>\n'
-        )
+        return whole(self.facts["name"], self._body(), self.facts, skip="layers")
 
     def _repr_html_(self) -> str:
         """In a notebook: a frame, so that the page's style stays its own."""
@@ -51,10 +40,10 @@ class Report:
             _cards(f),
             _boards(f),
             _quality(f) if f.get("quality") else "",
-            _evaluation(f["evaluation"]) if f.get("evaluation") else "",
+            evaluation(f["evaluation"]) if f.get("evaluation") else "",
             _front_end(f["front_end"]) if f["front_end"] else "",
-            _section("Graph", _region("graph", graph.draw(f), "tall")),
-            _section("Memory over time", _region("arena", svg.draw(arena_chart.chart(self.model)), "picture")),
+            section("Graph", region("graph", graph.draw(f), "tall")),
+            section("Memory over time", region("arena", svg.draw(arena_chart.chart(self.model)), "picture")),
             _strips(f) if f["strips"] else "",
             _layers(f),
             _source(f["source"]) if f.get("source") else "",
@@ -62,12 +51,26 @@ class Report:
         return "\n".join(part for part in parts if part)
 
 
-def _section(title: str, body: str, id_: str = "") -> str:
+def whole(title: str, body: str, data: Mapping[str, Any], skip: str) -> str:
+    """Return a page; data: its numbers as JSON; skip: the part that a link at its top leads to."""
+    style = (files("mica.report") / "page.css").read_text(encoding="utf-8")
+    # "<" may not stand in a script: a name could end it.
+    numbers = json.dumps(data).replace("<", "\\u003c")
+    return (
+        '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f'<link rel="icon" href="data:,">\n<title>{escape(title)}: mica</title>\n<style>\n{style}</style>\n</head>\n<body>\n'
+        f'<a class="skip" href="#{skip}">To the table of {skip}</a>\n<main>\n{body}\n</main>\n'
+        f'<script type="application/json" id="facts">{numbers}</script>\n</body>\n</html>\n'
+    )
+
+
+def section(title: str, body: str, id_: str = "") -> str:
     name = f' id="{id_}"' if id_ else ""
     return f"<section{name}>\n<h2>{title}</h2>\n{body}\n</section>"
 
 
-def _region(name: str, body: str, kind: str = "") -> str:
+def region(name: str, body: str, kind: str = "") -> str:
     """A part that may be wider than a phone; scrolled with the keyboard too."""
     return f'<div class="wide {kind}" role="region" aria-label="{name}" tabindex="0"><p class="hint" aria-hidden="true">more to the right →</p>{body}</div>'
 
@@ -102,17 +105,17 @@ def _boards(f: Mapping[str, Any]) -> str:
         fits = "fits" if b["fits"] else f'<span class="warn">does not fit: {escape("; ".join(b["reasons"]))}</span>'
         rows.append((escape(b["board"]), escape(b["core"]), fits, time, ms))
     head = ("board", "core", "", "an inference, predicted", "at its clock")
-    return _section("Boards", _region("boards", _table(head, rows, left=(0, 1, 2))))
+    return section("Boards", region("boards", table(head, rows, left=(0, 1, 2))))
 
 
 def _quality(f: Mapping[str, Any]) -> str:
     q = f["quality"]
     text = "".join(f"<p>{escape(part)}.</p>" for part in q["line"].replace("\n", "; ").split("; "))
     text += "".join(f'<p class="warn">{escape(w)}</p>' for w in q.get("warnings", ()))
-    return _section("Quality beside float", text)
+    return section("Quality beside float", text)
 
 
-def _evaluation(e: Mapping[str, Any]) -> str:
+def evaluation(e: Mapping[str, Any]) -> str:
     value = f"{100 * e['value']:.2f} %" if e["metric"] == "top1" else f"{e['value']:.4f}"
     body = f"<p>{escape(e['metric'])} <b>{value}</b> on {e['samples']} samples ({escape(e['target'])}).</p>"
     counts, classes = e.get("confusion"), e.get("classes")
@@ -121,22 +124,20 @@ def _evaluation(e: Mapping[str, Any]) -> str:
         rows = []
         for c, row in zip(classes, counts, strict=True):
             share = [n / c["samples"] if c["samples"] else 0.0 for n in row]
-            cells = [_bar(str(n) if n else "·", part) for n, part in zip(row, share, strict=True)]
-            rows.append(
-                (escape(c["class"]), str(c["samples"]), _percent(c["recall"]), _percent(c["precision"]), *cells)
-            )
+            cells = [bar(str(n) if n else "·", part) for n, part in zip(row, share, strict=True)]
+            rows.append((escape(c["class"]), str(c["samples"]), percent(c["recall"]), percent(c["precision"]), *cells))
         head = ("class", "samples", "recall", "precision", *names)
         caption = "A row for each class, a column for each answer: how often the class was answered so."
-        body += _region("confusion matrix", _table(head, rows, caption=caption))
-    return _section("Accuracy", body)
+        body += region("confusion matrix", table(head, rows, caption=caption))
+    return section("Accuracy", body)
 
 
-def _percent(x: float | None) -> str:
+def percent(x: float | None) -> str:
     return "–" if x is None else f"{100 * x:.1f} %"
 
 
 def _front_end(f: Mapping[str, Any]) -> str:
-    return _section("Front end", f"<p>{front_end.text(f)}</p>" + _region("front end", front_end.draw(f)))
+    return section("Front end", f"<p>{front_end.text(f)}</p>" + region("front end", front_end.draw(f)))
 
 
 def _strips(f: Mapping[str, Any]) -> str:
@@ -146,7 +147,7 @@ def _strips(f: Mapping[str, Any]) -> str:
     ]
     text = "<p>These layers run some rows at a time, so that none of their tensors is ever whole in memory.</p>"
     head = ("first layer", "last layer", "layers", "calls")
-    return _section("Strips", text + _region("strips", _table(head, rows, left=(0, 1))))
+    return section("Strips", text + region("strips", table(head, rows, left=(0, 1))))
 
 
 def _layers(f: Mapping[str, Any]) -> str:
@@ -158,7 +159,7 @@ def _layers(f: Mapping[str, Any]) -> str:
         t = s["output"]
         peak = " ← peak" if k == at else ""
         costs = [
-            _bar("–" if (c := b["layers"][k]) is None else f"{c:,}", (c or 0) / top)
+            bar("–" if (c := b["layers"][k]) is None else f"{c:,}", (c or 0) / top)
             for b, top in zip(boards, most, strict=True)
         ]
         quant = f"{t['scale']:.4g}, {t['zero_point']}"
@@ -169,7 +170,7 @@ def _layers(f: Mapping[str, Any]) -> str:
         rows.append(tuple(row))
     head = ["layer", "kernel", "output", "scale, zero point", "multiplications", "weights", "bytes in use"]
     head += [f"{escape(b['board'])}, {b['unit']}" for b in boards] + ["SQNR, dB"] * errors
-    return _section("Layers", _region("layers", _table(tuple(head), rows, left=(0, 1, 2))), "layers")
+    return section("Layers", region("layers", table(tuple(head), rows, left=(0, 1, 2))), "layers")
 
 
 def _source(source: Mapping[str, Any]) -> str:
@@ -178,15 +179,15 @@ def _source(source: Mapping[str, Any]) -> str:
     )
     text = f"<p>{source['kept']} operators of the source are layers under their own names.</p>"
     text += f"<p>Part of other layers, computed ahead or dropped: {gone}.</p>" if gone else ""
-    return _section("What was fused", text)
+    return section("What was fused", text)
 
 
-def _bar(text: str, part: float) -> str:
+def bar(text: str, part: float) -> str:
     """A cell whose ground shows a share of the most, 0 to 1."""
     return f'<td class="bar" style="--part: {100 * part:.1f}%">{text}</td>'
 
 
-def _table(head: Sequence[str], rows: Sequence[Sequence[str]], left: Sequence[int] = (0,), caption: str = "") -> str:
+def table(head: Sequence[str], rows: Sequence[Sequence[str]], left: Sequence[int] = (0,), caption: str = "") -> str:
     """Cells are HTML, either whole <td> or what goes into one."""
 
     def mark(k: int) -> str:

@@ -75,14 +75,6 @@ class Recipe:
             x = _moved(rng, x) if kind == "motion" else _seen(rng, x, self._mirrors)
         return self.plain(x), self.examples.labels[rows]
 
-    def some(self, n: int) -> np.ndarray:
-        """Return inputs of at most n examples, as many of each label, for calibration."""
-        order = np.argsort(self.examples.labels, kind="stable")
-        of_each = np.bincount(self.examples.labels)
-        place = np.concatenate([np.arange(count) for count in of_each])  # within its label
-        rows = order[np.argsort(place, kind="stable")][:n]
-        return self.examples.inputs[np.sort(rows)]
-
     def _drawn(self, rng: np.random.Generator, size: int) -> np.ndarray:
         """Return numbers of examples."""
         labels, other = self.examples.labels, self.examples.background

@@ -34,6 +34,7 @@ HIGHEST = 16000  # samples a second of sound
 MOST_STEPS = 256  # rows of motion that a network takes at once
 SMALL, SIDE = 96, 48  # pixels: pictures with a longer side become SIDE x SIDE
 MOST_UNPACKED = 1 << 31  # bytes of a .zip
+SAID = "say-"  # how folders of training/say.py begin
 RATE = 100.0  # rows a second of motion that does not say it
 _MOTION = (".npz", ".npy", *tables.ENDINGS)
 _NUMBER = re.compile(r"[-_. ]*\(?\d+\)?$")
@@ -176,16 +177,20 @@ def _grouped(folder: Path, chosen: Sequence[tuple[str, Path]], notes: list[str])
     """Say which files are of one speaker or day: by folder, by name, else each for itself."""
     parts = [path.relative_to(folder / label).parts for label, path in chosen]
     names = [p[0] if len(p) > 1 else _NUMBER.sub("", Path(p[-1]).stem.split("_nohash_")[0]) for p in parts]
-    of_label: dict[str, set[str]] = {}
-    for (label, _), name in zip(chosen, names, strict=True):
-        of_label.setdefault(label, set()).add(name)
-    of_people = len(set(names)) >= 4 and all(len(found - {""}) >= 2 for found in of_label.values())
+    made = [name.startswith(SAID) for name in names]
+    of_label: dict[str, set[str]] = {label: set() for label, _ in chosen}
+    for (label, _), name, by_program in zip(chosen, names, made, strict=True):
+        of_label[label] |= set() if by_program else {name}
+    people = sorted(set().union(*of_label.values()) - {""})
+    of_people = len(people) >= 4 and all(len(found - {""}) >= 2 for found in of_label.values())
     if of_people:
-        notes.append(f"{len(set(names))} speakers or days, by folder or name: {some(sorted(set(names)))}")
+        notes.append(f"{len(people)} speakers or days, by folder or name: {some(people)}")
+    if any(made):
+        notes.append(f"{sum(made)} of {len(made)} clips are a program's voices; add clips of people who will speak")
     files = []
     for (label, path), name in zip(chosen, names, strict=True):
         below = path.relative_to(folder).as_posix()
-        files.append(_File(path, label, name if of_people and name else below, below))
+        files.append(_File(path, label, name if name.startswith(SAID) or (of_people and name) else below, below))
     return files
 
 

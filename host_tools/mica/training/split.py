@@ -3,12 +3,19 @@
 import numpy as np
 
 from mica.errors import MicaError
-from mica.training.examples import Examples
+from mica.training.examples import SAID, Examples
 
 
 def split(examples: Examples, seed: int, share: int = 4) -> tuple[Examples, Examples]:
     """Return those to learn from and those held out, about one of `share` of each label. Groups stay whole, and each
     label is on both sides. Raises MicaError where that cannot be."""
+    made = np.array([f"/{SAID}" in path for path in examples.paths])  # by training/say.py: what counts is people
+    people = [np.unique(examples.groups[~made & (examples.labels == k)]) for k in range(len(examples.names))]
+    if made.any() and min(len(groups) for groups in people) > 1:
+        judge = split(examples.of(np.flatnonzero(~made)), seed, share)[1]
+        rows = {path: k for k, path in enumerate(examples.paths)}
+        kept = np.array([rows[path] for path in judge.paths])
+        return examples.of(np.setdiff1d(np.arange(len(examples)), kept)), judge
     groups, labels = np.unique(examples.groups, return_inverse=True)[1].reshape(-1), examples.labels
     counts = np.zeros((groups.max() + 1, len(examples.names)), np.int64)
     np.add.at(counts, (groups, labels), 1)
