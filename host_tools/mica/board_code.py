@@ -1,4 +1,4 @@
-"""Runs files of the boards' runtime in this Python: a computer then gives a board's answers, by the board's own code."""
+"""Runs files of the boards' runtime in this Python: a computer then gives a board's answers by its own code."""
 
 from __future__ import annotations
 

@@ -116,7 +116,7 @@ def _flash(board: str, state: State, models: list[_Model]) -> str | None:
 
 
 def left_out(models: Mapping[str, bytes], states: Mapping[str, State], boards: Iterable[str]) -> dict[str, str]:
-    """Return those of these boards that cannot take the models, and why. Raises MicaError if no board that is up can."""
+    """Return which of these boards cannot take the models, and why. Raises MicaError if no board that is up can."""
     among = {b: states[b] for b in boards if b in states}
     found = misfits(models, among)
     if found and len(found) == sum(s.up for s in among.values()):

@@ -1,4 +1,4 @@
-"""Open Inference Protocol v2 over HTTP, without the HTTP: a request's body to the bytes of samples, and answers to a body.
+"""Open Inference Protocol v2 over HTTP, without the HTTP: a request's body to samples' bytes, and answers to a body.
 
     {"id": "1", "inputs": [{"name": "x", "shape": [2, 8, 8, 1], "datatype": "FP32", "data": [...]}], "outputs": [{"name": "y"}]}
 

@@ -119,7 +119,7 @@ class Finding:
 
 
 def examine(site: Site, seconds: float) -> list[Finding]:
-    """The parts of a fleet in the order in which one needs the other; what comes after a broken one is not looked at."""
+    """The parts of a fleet in the order in which one needs the other; what comes after a broken one is skipped."""
     found = [Finding(f"settings {site.path}: fleet {site.fleet}, {len(site.boards)} boards may come in", True)]
     if not broker.is_up(site):
         todo = f"mica fleet broker {site.path.stem}"

@@ -442,7 +442,7 @@ def elementwise() -> Iterator[Job]:
 
 
 def max_pools() -> Iterator[Job]:
-    """Every residue of channels by 4, windows inside, over every edge and beyond; clamps, and two by two taps without."""
+    """Every residue of channels by 4, windows inside, over every edge and beyond; clamps, and 2x2 taps without."""
     windows = [((2, 2), 2, 0, 1), ((3, 3), 2, 1, 1), ((3, 2), 1, 2, 2), ((1, 5), 3, 3, 1), ((2, 2), 1, 0, 2)]
     for i, (c, (k, s, pad, dil)) in enumerate(itertools.product((1, 3, 4, 6, 9), windows)):
         h, w = 6, 7

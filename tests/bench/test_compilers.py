@@ -1,4 +1,4 @@
-"""Kernels write the oracle's bytes with other compilers, too; what GCC 14 for Arm makes wrong stands nowhere in the C."""
+"""Kernels write the oracle's bytes with other compilers, too; what GCC 14 for Arm does wrong is nowhere in the C."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def dropped(core: Core, cc: Compiler | None, source: Path, tmp_path: Path) -> li
 
 @pytest.mark.parametrize("name", ["own", pytest.param("gcc-14", marks=nightly)])
 def test_a_compiler_that_is_known_to_be_wrong(name: str, tmp_path: Path) -> None:
-    """GCC 14 for Arm drops a mask. A release that no longer does may leave the list; another that does has to join it."""
+    """GCC 14 for Arm drops a mask. A release that no longer does may leave the list; another has to join it."""
     core = CORES["m33"]
     cc = found(name, core)
     (tmp_path / "wrong.c").write_text(WRONG)

@@ -150,7 +150,7 @@ def _fill(cls: type, table: Mapping[str, Any], where: str, **given: Any) -> Any:
 
 
 def _read(path: Path) -> dict[str, Any]:
-    """A TOML file. With `like`, the keys of that board of mica's stand for those it leaves out, all but its emulator."""
+    """Return a TOML file. `like`: a board of mica whose keys stand for those it leaves out, but for its emulator."""
     try:
         table = tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
@@ -295,7 +295,7 @@ def load_board(name: str) -> BoardSpec:
 
 
 def _own_board(folder: Path, names: list[str]) -> BoardSpec:
-    """The board of a folder anywhere. It may not be called like one of mica's, whose measured costs it would be given."""
+    """Return the board of any folder. It may not have a name of mica's own, whose measured costs it would be given."""
     if not folder.is_dir():
         raise MicaError(f"{folder}: no such folder", todo="expected one with a board.toml")
     folder = folder.resolve()

@@ -33,7 +33,7 @@ DEFAULT_TARGET = "MPS2_AN385"
 SHOWN = (0, 22, 3, 23, 1, 42, 2, 18, 17, 6, 282)
 
 REPL_LINES = ("import mica", 'm = mica.Model("digits.mica")', "m", "m.predict([{pixels}])[0]")
-# Of learn: labels by digits, examples of each, and digits that are judged, of other pictures; the last two are not taught.
+# Of learn: labels by digits, examples of each, digits that are judged, of other pictures; the last two are not taught.
 TAUGHT, SHOTS, JUDGED = {1: "one", 4: "four", 7: "seven"}, 3, (1, 4, 7, 1, 4, 7, 0, 3)
 LEARN_LINES = (
     "import hashlib, mica",

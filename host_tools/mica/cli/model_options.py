@@ -215,7 +215,7 @@ def files_read(args: argparse.Namespace, output: Path) -> list[tuple[str, str | 
 
 
 def command(args: argparse.Namespace, model: str) -> str:
-    """The command that makes these bytes, for the file: files by their names, without what only tells where or prints."""
+    """Return the command that makes these bytes: files by name, without words that only tell where or print."""
     options: list[tuple[str, Sequence[str]]] = [
         ("--calib", _file_names(args.calib)),
         ("--calib-method", [args.calib_method] if args.calib_method != AUTO else []),

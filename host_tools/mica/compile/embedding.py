@@ -53,7 +53,7 @@ class Candidate:
 
 
 def candidates(g: Graph) -> list[Candidate]:
-    """Inputs of the last layers of an imported graph, the last layer's first; feature maps by their maximum and mean."""
+    """Return inputs of an imported graph's last layers, the last first; feature maps by their maximum and mean."""
     found = dict.fromkeys(_before(g, node) for node in list(_layers(g, LAYERS))[: -LISTED - 1 : -1])
     first = _default(g)
     listed = []

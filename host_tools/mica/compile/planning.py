@@ -1,4 +1,4 @@
-"""Stages from the graph of kernels to the packed model: states, memory, bytes, and less memory where a board needs it."""
+"""Stages from the graph of kernels to the packed model: states, memory, bytes, less memory where a board needs it."""
 
 import math
 from dataclasses import replace

@@ -44,7 +44,7 @@ class Compiled:
 
 @dataclass(frozen=True)
 class InStrips:
-    """A model in strips, the same model layer by layer, and the bytes of tensors and scratch that the board has for it."""
+    """A model in strips, the same layer by layer, and the bytes of tensors and scratch that the board has for it."""
 
     compiled: Compiled
     whole: Compiled

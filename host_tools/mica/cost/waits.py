@@ -101,7 +101,7 @@ LEFT = 24 * 1024  # bytes of the heap that weights="auto" never takes: firmware/
 
 
 def held(model: ModelFile, most: int) -> dict[int, int]:
-    """Return the steps whose constants firmware/mica/weights.py copies into `most` bytes, and the bytes of each copy."""
+    """Return the steps whose constants firmware/mica/weights.py copies into `most` bytes, and each copy's bytes."""
     found: dict[int, int] = {}
     for i in order(model):
         size = ALIGN + sum(-(-n // ALIGN) * ALIGN for n in stored_bytes(model.steps[i]).values())

@@ -73,7 +73,7 @@ def read_arrays(path: str | Path, inputs: tables.Inputs | None = None) -> Mappin
 
 
 def decode(arrays: Mapping[str, np.ndarray], where: str = "data") -> np.ndarray:
-    """`x` of an evaluation or calibration file, or its only samples, as float32: x * scale + offset where it says so."""
+    """`x` of an evaluation or calibration file, or its only samples, float32: x * scale + offset if it says so."""
     samples = [name for name in arrays if name == "x"] or [name for name in arrays if name not in _BESIDE]
     if len(samples) != 1:
         raise MicaError(f"{where}: has no array 'x' (it holds: {some(arrays) or 'nothing'})")

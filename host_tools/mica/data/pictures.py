@@ -53,7 +53,7 @@ def decoded(path: str | Path) -> np.ndarray:
 
 
 def _of_deep_grey(path: str | Path, kind: str | None, pixels: np.ndarray) -> np.ndarray:
-    """RGBA of a grey picture of more than 8 bits: the upper 8 of 16, as Pillow takes them of colours. Raises MicaError."""
+    """RGBA of a grey picture of more than 8 bits: the upper 8 of 16, as Pillow has colours. Raises MicaError."""
     older = kind in ("PNG", "PPM") and pixels.dtype.kind == "i"  # what an older Pillow makes of 16 bits
     if not older and (pixels.dtype.kind, pixels.dtype.itemsize) != ("u", 2):
         raise MicaError(

@@ -49,7 +49,7 @@ def end_pads(s: Step) -> tuple[int, int]:
 
 
 def picture(s: Step, value: Callable[[Step, int, bool], str] = Step.real) -> tuple[str, list[int]]:
-    """(x as [1,C,H,W], cut to what the windows cover, ONNX's pads). value: gives an input of the step, as NCHW or not."""
+    """Return x as [1,C,H,W], cut to what windows cover, with ONNX's pads. value: gives its input, as NCHW or not."""
     bottom, right = end_pads(s)
     x = value(s, 0, True)
     if bottom <= -s.p["stride_h"] or right <= -s.p["stride_w"]:  # ONNX has room for another window

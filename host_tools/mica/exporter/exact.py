@@ -24,7 +24,7 @@ def _weights(s: Step, weights: np.ndarray) -> str:
 
 
 def _put(s: Step, sums: str, nchw: bool = False) -> None:
-    """Sums of channels without their bias, as the kernel finishes them: clamp(zy + floor((sum + bias) * factor + 1/2))."""
+    """Finish sums of channels without bias as the kernel does: clamp(zy + floor((sum + bias) * factor + 1/2))."""
     shape = (1, -1, 1, 1) if nchw else (-1,)
     weights = s.blobs["weights"]
     taken = s.x[0].zero_point * weights.reshape(len(weights), -1).astype(np.int64).sum(axis=1)  # in the file's bias

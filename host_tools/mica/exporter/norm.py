@@ -9,7 +9,7 @@ from mica.kernels.norm import NORM_RESULT, ROOT_MEAN
 
 
 def layer_norm(s: Step) -> None:
-    """Rows of n elements; gamma and beta for each element of a row, or of all rows where they differ from row to row."""
+    """Rows of n elements; gamma and beta for each element of a row, or of all rows if they differ from row to row."""
     p, sx = s.p, s.x[0].scale
     n = math.prod(s.y.dims[p["axis"] :])
     rows = math.prod(s.y.dims[: p["axis"]])

@@ -55,7 +55,7 @@ PIXEL_BYTES = {name: 1 if name == "grey" else 3 if name.endswith("888") else 2 f
 
 @dataclass(frozen=True)
 class Desired:
-    """The picture that a model takes. steps: (factor, addend) for each channel; planes: [1, channels, height, width]."""
+    """The picture that a model takes. steps: factor and addend by channel; planes: [1, channels, height, width]."""
 
     colours: str
     width: int

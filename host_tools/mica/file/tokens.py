@@ -1,4 +1,4 @@
-"""The vocabulary of a language model, or of one that classifies texts: the section TOKENS, and text <-> tokens in Python.
+"""The vocabulary of a language model or a text classifier: the section TOKENS, and text <-> tokens in Python.
 
 `usermod_c/runtime/tokens.c` is the same in C, for boards; SPEC.md says what both do. A piece is bytes, and need not end
 where a character ends.

@@ -67,7 +67,7 @@ def space_needed(entries: list[Entry]) -> int:
 
 
 def back_up(board: Link, entries: list[Entry], folder: Path, progress: PutProgress) -> Backup:
-    """Copy the files into a new folder. Raises MicaError, and leaves no folder behind, when one cannot be copied whole."""
+    """Copy the files into a new folder. Raises MicaError, and leaves no folder, when one cannot be copied whole."""
     backup = Backup(folder, tuple(entry.path for entry in entries if entry.folder), {})
     if folder.exists():
         raise MicaError(f"{folder} is there already", todo="give another folder for the board's files with --backup")

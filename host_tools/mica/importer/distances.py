@@ -16,7 +16,7 @@ _CDIST = {"euclidean": (SQUARES, True), "sqeuclidean": (SQUARES, False)}
 
 
 def distances(n: onnx.NodeProto, constant: Callable[[str], np.ndarray | None]) -> tuple[np.ndarray, int, bool] | None:
-    """Return (points [S, F], measure, whether a root is taken) where a node's last output is distances to a constant."""
+    """Return (points [S, F], measure, True for a root) where a node's last output is distances to a constant."""
     points = constant(n.input[1]) if n.op_type in ("CDist", "Scan") and len(n.input) == 2 else None
     if points is None or points.ndim != 2 or points.dtype.kind != "f":
         return None

@@ -151,7 +151,7 @@ def _frames(x: Array, p: Params, window: Array, rows: int) -> tuple[Array, Array
 
 
 def _transform(z: Array, twiddles: Array) -> tuple[Array, Array]:
-    """z int64 [2 (real, imaginary), n, m], twiddles [m + 1, 2]: the transform, and what is added to the exponents [n]."""
+    """z int64 [2 (real, imaginary), n, m], twiddles [m + 1, 2]: the transform, and what exponents [n] get."""
     m = z.shape[2]
     bits = m.bit_length() - 1
     order = [int(f"{i:0{bits}b}"[::-1], 2) for i in range(m)]

@@ -87,7 +87,7 @@ def _conv2d_counts(step: Step, xs: Tensors, y: Tensor, scratch: int) -> Cost:
         **_quad_counts(w, words, cout, p["kernel_h"], scratch - patch),
         "pair_run": float(y.dims[1] * (y.dims[2] > 1)),
         "across": float(y.dims[1] // 2 * (y.dims[2] % 2)),  # pairs of pixels of two rows
-        # Of kernels that take sixteen elements of two pixels and four channels at once, and of those that take the rest.
+        # Of kernels that take sixteen elements of two pixels and four channels at once, and of those for the rest.
         "block": float(-(-windows // 2) * -(-cout // 4) * -(-k // 16)),
         "few_mac": float(windows * k * cout) if cout < 4 else 0.0,
         "few_out": float(windows * cout) if cout < 4 else 0.0,

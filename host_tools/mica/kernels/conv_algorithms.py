@@ -22,7 +22,7 @@ def conv2d_algorithms(step: Step, xs: Tensors, y: Tensor, scratch: int) -> Seque
 
 
 def _winograd(step: Step, xs: Tensors, y: Tensor, scratch: int) -> Cost | None:
-    """Winograd's F(2x2,3x3): tiles of 2x2 outputs, of which a pass transforms as many as fit, and all weights in each."""
+    """Winograd's F(2x2,3x3): a pass transforms as many tiles of 2x2 outputs as fit, and all weights in each."""
     p, cin, (_, oh, ow, cout) = step.params, xs[0].dims[3], y.dims
     shape = [p[f"{name}_{axis}"] for name in ("kernel", "stride", "dilation") for axis in "hw"]
     large = cin >= 16 and cin % 4 == 0 and cout >= 4 and oh >= 2 and ow >= 2

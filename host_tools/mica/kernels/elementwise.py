@@ -20,7 +20,7 @@ def _pair_counts(step: Step, xs: Tensors, y: Tensor, scratch: int) -> Cost:
 
 
 def _run(xs: Tensors, y: Tensor) -> tuple[int, bool]:
-    """Elements of y that are made with one step through each operand, and whether one of them stands still meanwhile."""
+    """Elements of y that one step through each operand makes, and whether one of them stands still meanwhile."""
     padded = [[1] * (len(y.dims) - len(x.dims)) + list(x.dims) for x in xs]
     run = 1
     kind: tuple[bool, ...] | None = None

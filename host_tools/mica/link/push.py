@@ -170,7 +170,7 @@ def remove(board: Link, name: str, *, say: Say) -> Pushed:
 
 @dataclass(frozen=True)
 class _Piece:
-    """A part of the image: its bytes, or where the board has them (`source`, with their CRC-32 if it is a whole file)."""
+    """A part of the image: its bytes, or where the board has them (`source`, with their CRC-32 if a whole file)."""
 
     data: bytes
     source: int = -1

@@ -13,7 +13,7 @@ from mica.ir.graph import Graph, Node
 
 
 def put(g: Graph, f: AxisFeatures, name: str, samples: str) -> Graph:
-    """A core graph with the front end before its input `name`; samples: what its new input is called. Raises MicaError."""
+    """Put the front end before the input `name` of a core graph. samples: the new input's name. Raises MicaError."""
     x, n = g.value(name), f.axes * f.each
     if name in g.outputs:
         raise MicaError(f"--frontend: input '{name}' is an output as well")

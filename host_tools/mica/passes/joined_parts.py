@@ -100,7 +100,7 @@ class _Join:
         return x, every[before : before + self.size(name)]
 
     def kind(self, name: str) -> object:
-        """Return a key that parts share if they are computed alike; None if a part is not computed element by element."""
+        """Return a key that parts share if they are computed alike; None if one is not computed element by element."""
         node = self.made.get(name)
         if node is None or node.op not in POINTWISE or len(self.readers.get(name, ())) != 1 or name in self.g.outputs:
             return None

@@ -59,7 +59,7 @@ def _stack_transposed(g: Graph, node: Node, shape: tuple[int, ...]) -> None:
 
 
 def _below_each_other(g: Graph, node: Node, above: int, height: int) -> None:
-    """The windows [N, C, rows, ..] that `node` reads => [1, C, N * height, ..], with `above` rows of zeros before each."""
+    """Windows [N, C, rows, ..] that `node` reads => [1, C, N * height, ..], with `above` rows of zeros before each."""
     n, channels, rows, *width = g.value(node.inputs[0]).shape
     swap = [1, 0, *range(2, len(width) + 3)]
     x = _before(g, node, "Transpose", [node.inputs[0]], (channels, n, rows, *width), perm=swap)

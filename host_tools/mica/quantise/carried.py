@@ -1,4 +1,4 @@
-"""Scales of the states that recurrent layers hand on in 16 bits: a power of two, the same from the input to the output."""
+"""Scales of states that recurrent layers hand on in 16 bits: a power of two, the same from input to output."""
 
 from collections.abc import Mapping
 

@@ -229,7 +229,7 @@ class Pairs:
 
 @dataclass(frozen=True)
 class Moments:
-    """Means [groups, K] of what is exact and what is delivered; covariances [groups, K, K] of the latter, and of both."""
+    """Means [groups, K] of what is exact and delivered; covariances [groups, K, K] of the latter, and of both."""
 
     real: np.ndarray
     seen: np.ndarray

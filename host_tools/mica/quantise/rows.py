@@ -119,7 +119,7 @@ class _Row:
         return one and all((np.asarray(self.g.data(m.inputs[1]))[at] > 0).all() for m, at in found)
 
     def measured(self, y: str, samples: Samples) -> np.ndarray:
-        """Return the samples' values of the row y, [samples, numbers]; note the sizes of features that are multiplied."""
+        """Return the samples' values of row y, [samples, numbers]; note the sizes of features that are multiplied."""
         multiplied, rows = {f[0] for f in self.factors if f is not None}, []
         for s in samples:
             for name, a in float_ops.stream(self.g, s):

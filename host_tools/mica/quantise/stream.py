@@ -45,7 +45,7 @@ class Streamed:
 
 
 def stream(g: Graph, w: Window) -> Streamed:
-    """Rewrites an integer graph. w.name: an input, or what a front end makes of sound, by its rows. Raises MicaError."""
+    """Rewrite an integer graph. w.name: an input, or a front end's output, by its rows. Raises MicaError."""
     return _Rewriter(g, w).run()
 
 

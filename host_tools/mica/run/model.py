@@ -1,4 +1,4 @@
-"""A packed model in this process, with the names of the board's `mica.Model`: numbers in, numbers out, as NumPy arrays."""
+"""A packed model in this process, with the names of the board's `mica.Model`: NumPy arrays of numbers in and out."""
 
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -31,7 +31,7 @@ def decibels(signal: float, noise: float) -> float | None:
 
 
 class Sums:
-    """Energy of what varies in signals, and of their errors, by name. Each channel (last axis) has a mean of its own."""
+    """Energy of what varies in signals, and of their errors, by name. Each channel (last axis) has its own mean."""
 
     def __init__(self) -> None:
         self.signal: dict[str, np.ndarray] = {}  # name -> [3, channels]: sums of exact**2, of exact, and how many
@@ -179,7 +179,7 @@ class _Output:
         return int(np.sum(exact == found)), 0, 0, exact.size
 
     def _class_axis(self, exact: np.ndarray) -> int:
-        """The axis of a sample along which classes lie: as many as there are labels, or probabilities that add up to 1."""
+        """The axis of a sample along which classes lie: as many as labels, or probabilities that add up to 1."""
         if self.labels > 1 and self.labels in self.t.dims:
             return self.t.dims.index(self.labels)
         long = [k for k, n in enumerate(self.t.dims) if n > 1]
@@ -331,7 +331,7 @@ def _is_probability(t: TensorRecord) -> bool:
 
 
 def _maker(model: ModelFile, t: TensorRecord, before: int) -> StepRecord | None:
-    """The step that computes a tensor, seen through those that only move it. A reshape is another tensor in its place."""
+    """The step that computes a tensor, seen through those that only move it. A reshape is another tensor there."""
     for k in reversed(range(before)):
         step = model.steps[k]
         if any((y := model.tensors[i]).space == t.space and y.offset == t.offset for i in step.outputs):

@@ -1,4 +1,4 @@
-"""Picture files for a model that takes pictures: what the file says of them makes their bytes the input, as on a board."""
+"""Picture files for a model that takes pictures: the file says how their bytes become the input, as on a board."""
 
 from dataclasses import dataclass
 from pathlib import Path

@@ -15,7 +15,7 @@ from mica.run.evaluation import Dataset
 
 @dataclass(frozen=True)
 class SoundInput:
-    """name: of the input; rate: samples a second; samples: that it takes at once; step: what one is worth as a number."""
+    """name: of the input; rate: samples a second; samples: that it takes at once; step: one as a number."""
 
     name: str
     rate: int

@@ -1,1 +1,1 @@
-"""Front ends, which make features of sound: their words, their place in a graph, and those that a graph brings along."""
+"""Front ends, which make features of sound: their words, their place in a graph, and those that a graph brings."""

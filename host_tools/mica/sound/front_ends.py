@@ -1,4 +1,4 @@
-"""Front ends by their names: `mfcc:mlperf-kws`, `logmel:rate=16000,frame=480,hop=320,mels=40`, and how they become tables.
+"""Front ends by name: `mfcc:mlperf-kws`, `logmel:rate=16000,frame=480,hop=320,mels=40`, and how they become tables.
 
 `features:`, for windows of several axes, is in axis_features.py. A description is a kind, a colon, and words with commas between them: the name of a preset first, then KEY=VALUE. What the keys mean is in
 KEYS; host_tools/docs/sound.md has a table of the presets and examples for other programs' features.
@@ -275,7 +275,7 @@ def _to_hz(mel: Array, scale: str) -> Array:
 
 
 def mel_filters(rate: int, fft: int, n: int, fmin: float, fmax: float, scale: str, norm: str) -> Array:
-    """Triangles that overlap by half, float64 [n, fft / 2 + 1], in Hz; `tf`: in mel, and bin 0 belongs to none of them."""
+    """Triangles that overlap by half, float64 [n, fft / 2 + 1], in Hz; `tf`: in mel, and bin 0 is in none of them."""
     hz = np.arange(fft // 2 + 1) * (rate / fft)
     low, high = _to_mel(np.array([fmin, fmax]), scale).tolist()
     edges = low + (high - low) / (n + 1) * np.arange(n + 2)

@@ -55,7 +55,7 @@ PARTS = (
     Part("learn", lambda m: False, ("learn", "heads"), LEARN),
 )
 
-# Families of models that have a native module each: files of `mica.kernels`, and parts. Other kernels run in MicroPython.
+# Families of models with a native module each: files of `mica.kernels`, and parts. Other kernels run in MicroPython.
 _NETWORK = ("conv", "dense", "pool", "elementwise", "softmax", "movement", "reduce")
 FAMILY = {
     "vision": ((*_NETWORK, "resize"), ("strips", "pictures", "boxes", "output_groups", "codes4")),
@@ -140,7 +140,7 @@ def packages() -> list[str]:
 
 
 def check_names(names: Collection[str]) -> list[str]:
-    """Return which of the names of --with are packages; the others are parts. Raises MicaError where one is not known."""
+    """Return which of the names of --with are packages; others are parts. Raises MicaError where one is not known."""
     parts = [part.name for part in PARTS]
     if unknown := set(names) - set(known := [*packages(), *parts]):
         raise MicaError(f"--with {min(unknown)}", todo=f"known are {', '.join(known)}")

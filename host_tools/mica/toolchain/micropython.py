@@ -107,7 +107,7 @@ class MicroPython:
         return Idf(versions[0], versions[-1], advised[1])
 
     def check(self, port: str, submodules: tuple[str, ...] = ()) -> None:
-        """Raise MicaError where a tree of the user's has not what a port needs: it is never written to, so not fetched."""
+        """Raise MicaError where a user's tree lacks what a port needs: it is never written to, so not fetched."""
         if self.folder is None:
             return
         if not (self.tree / "ports" / port).is_dir():

@@ -44,7 +44,7 @@ _IN_BLOCK = (3, 10, 30, 102, 103)  # R_ARM_ that say how far it is: REL32, THM_C
 
 
 def pack(texts: Collection[bytes]) -> tuple[dict[bytes, bytes], list[tuple[int, int]]]:
-    """Each of the texts packed, and the two bytes of each code from 0x80 on: the commonest pair first, again and again."""
+    """Each text packed, and the two bytes of each code from 0x80 on: the commonest pair first, again and again."""
     order = sorted(texts)
     packed = [list(text) for text in order]
     pairs: list[tuple[int, int]] = []

@@ -37,7 +37,7 @@ ARCHS = natives()
 # Member of libgcc -> the file of usermod_c/natmod in its place.
 _OWN = {"divsf3.o": "fdiv.c", "_floatdisf.o": "l2f.c"}
 
-# What a package is made for unless told otherwise: those whose compiler is installed, not fetched, and which were loaded.
+# A package is made for these unless told otherwise: their compiler is installed, not fetched, and they were loaded.
 USUAL = tuple(name for name, arch in ARCHS.items() if arch.prefix != WINDOWED)
 
 _FLAGS = ("-fno-common", "-U_FORTIFY_SOURCE", "-DNDEBUG")

@@ -59,7 +59,7 @@ def fetch(
     jobs: int = 2,
     progress: Progress = quiet,
 ) -> Path:
-    """Return the MicroPython tree with mpy-cross built, fetching what is missing. `micropython` is choose()'s by default.
+    """Return the MicroPython tree with mpy-cross built; fetch what is missing. `micropython` is choose()'s by default.
 
     `libraries` are those of the rp2 port, mbedtls, pico-sdk and tinyusb. `submodules` are to be had by git only, so the tree
     is then one from git. A tree appears whole or not at all. A tree of the user's is returned as it is.

@@ -19,7 +19,7 @@ from mica.toolchain.cache import Progress, cache_dir, locked, quiet
 from mica.toolchain.process import need_program, run_logged
 from mica.toolchain.source_lists import listed
 
-# Each module: the folder of its kernels, and what else its compiler is told. mica.mjs takes the first where there is SIMD.
+# Each module: the folder of its kernels, and more words for its compiler. mica.mjs takes the first where there is SIMD.
 MODULES = {"mica.wasm": ("vector", ["-msimd128", "-mbulk-memory"]), "mica-plain.wasm": ("c32", [])}
 _FLAGS = [
     *("--target=wasm32", "-std=c99", "-ffreestanding", "-fno-builtin", "-ffunction-sections", "-fdata-sections"),
@@ -32,7 +32,7 @@ _LINK = ["--no-entry", "--gc-sections", "--strip-all", "-z", "stack-size=65536"]
 
 
 def engine(progress: Progress = quiet) -> Path:
-    """Return the folder with the modules, mica.mjs and its types: an npm package. Made when missing. Raises MicaError."""
+    """Return the folder with the modules, mica.mjs and its types: an npm package, made if missing. Raises MicaError."""
     source, usermod = data_dir("host_tools/web") / "engine", data_dir("usermod_c")
     digest = hashlib.sha256(repr((MODULES, _FLAGS, _LINK, mica.__version__)).encode())
     for path in sorted([*source.iterdir(), *usermod.rglob("*.[ch]"), *usermod.rglob("sources.txt"), Path(__file__)]):

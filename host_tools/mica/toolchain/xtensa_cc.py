@@ -39,7 +39,7 @@ const char *const xtensa_config_strings[] = { "__XCHAL_HAVE_WINDOWED=1", 0 };
 
 
 def unpacked(name: str, packages: Sequence[str], progress: Progress = quiet, *, unpinned: bool = False) -> Path:
-    """The folder of the cache where Debian packages, with what they need, are unpacked; fetched when they are not there.
+    """Return the cache's folder with Debian packages and what they need; they are fetched when they are not there.
 
     Raises Unsupported where they cannot be had, or are others than those we know and not `unpinned`.
     """

@@ -1,4 +1,4 @@
-"""The program behind `xtensawin-gcc` (xtensa_cc.py): it takes GCC's arguments, once for each file, so it imports little."""
+"""The program `xtensawin-gcc` (xtensa_cc.py): it takes GCC's arguments, once for each file, so it imports little."""
 
 import io
 import itertools

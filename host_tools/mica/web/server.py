@@ -58,7 +58,7 @@ class _Handler(BaseHTTPRequestHandler):
         if not self._is_ours() or path is None:
             self._send(404, b"not found", "text/plain")
             return
-        # The virtual Pico's worker makes code out of the board's: a policy of its own, which allows that and no network.
+        # The virtual Pico's worker makes code out of the board's: a policy of its own allows that and no network.
         policy = WORKER if name.startswith("pico/") else POLICY
         self._send(200, path.read_bytes(), TYPES.get(path.suffix, "application/octet-stream"), policy)
 

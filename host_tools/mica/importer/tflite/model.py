@@ -1,4 +1,4 @@
-"""A .tflite file as tensors and operators, validated: shapes, types, lengths of constants, scales, and who makes what."""
+"""A .tflite file as tensors and operators, validated: shapes, types, lengths of constants, scales, who makes what."""
 
 from __future__ import annotations
 

@@ -317,7 +317,7 @@ class Net:
             self.outputs.append(name)
 
     def add_state(self, name: str, shape: Sequence[int], grid: Grid8 | None) -> tuple[str, str]:
-        """A tensor that lives from run to run, 0 at first: (its real numbers before the run, a name for those behind)."""
+        """A tensor that lives from run to run, 0 at first: (its numbers before a run, a name for those behind)."""
         before, behind = self.names.unique(name), self.names.unique(f"{name}.next")
         self.inputs.append(helper.make_tensor_value_info(before, TensorProto.FLOAT, list(shape)))
         self.outputs.append(behind)

@@ -18,7 +18,7 @@ def _max_pool(g: Graph, out: Graph, node: Node) -> None:
 
 
 def divisors(g: Graph, node: Node) -> np.ndarray:
-    """Divisors of an average pool: the size of its window, or each number of values that a window at an edge may hold."""
+    """Divisors of an average pool: its window's size, or each number of values that a window at an edge may hold."""
     counts = np.unique(pool_counts(node, g.value(node.inputs[0]).shape, g.value(node.outputs[0]).shape))
     if counts[0] < 1:
         raise ValueError("a window that lies wholly in the padding")

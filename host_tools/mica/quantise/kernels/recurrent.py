@@ -80,7 +80,7 @@ def _kind(attrs: Mapping[str, Any]) -> dict[str, int]:
 
 
 def _carried(g: Graph, out: Graph, node: Node) -> None:
-    """One step; its output is the last states, as bytes, and what is read as int8. The names of these are views of it."""
+    """One step; its output is the last states, as bytes, and what is read as int8. Their names are views of it."""
     x, *initial = node.inputs[:-5]
     y, inner, *ends = node.outputs
     del out.values[inner]

@@ -29,7 +29,7 @@ NO_PADS = {"pad_top": 0, "pad_left": 0}
 
 
 class Stages:
-    """A node's steps, and the tensors between them. Those have to be known in the float graph as well, by their shapes."""
+    """A node's steps, and the tensors between them. Those have to be known in the float graph too, by their shapes."""
 
     def __init__(self, g: Graph, out: Graph, node: Node, base: str = "") -> None:
         self.g, self.out, self.node = g, out, node
