@@ -120,9 +120,9 @@ def test_a_comment_without_its_marks() -> None:
     assert list(notices.comments('x = "# Copyright"\n# Copyright 2\n#\n# two\n', ".py")) == ["Copyright 2\n\ntwo"]
 
 
-def test_own_licence_is_the_projects() -> None:
+def testown_licence_is_the_projects() -> None:
     licence = data_dir("usermod_c").parent / "LICENSE"
-    assert licence.is_file() and notices._own_licence() == licence.read_text()
+    assert licence.is_file() and notices.own_licence() == licence.read_text()
 
 
 def test_own_licence_of_an_installed_package(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -39,6 +39,7 @@ COMMANDS = {
     "fit": "whether a model fits a board, and what it will take there",
     "demo": "handwritten digits at a board's REPL, sentences that a house obeys, or a board that learns",
     "doctor": "what is wrong with a board or its port, and what to do",
+    "cc": "a model as a C program, for firmware without MicroPython",
     "build": "build the firmware for a board",
     "natmod": "build the engine as a native module, for stock firmware",
     "flash": "put firmware onto a board",

@@ -13,7 +13,20 @@ from mica.errors import MicaError
 from mica.file import codec, pictures
 from mica.file.codec import ModelFile
 from mica.format import weights
-from mica.kernels import CODES4, CUSTOM, FAMILIES, LEARN, LINES, PDM, PICTURE, RAW, STRIPS, TOKENS
+from mica.kernels import (
+    CODES4,
+    CUSTOM,
+    FAMILIES,
+    LEARN,
+    LINES,
+    PAIRED,
+    PDM,
+    PICTURE,
+    RAW,
+    STRIPS,
+    TOKENS,
+    WINOGRAD,
+)
 from mica.resources import data_dir
 from mica.toolchain import tree_code
 
@@ -27,6 +40,12 @@ def _lines(m: ModelFile) -> bool:
     """Depthwise convolutions that are not 3x3."""
     sizes = {(s.params["kernel_h"], s.params["kernel_w"]) for s in m.steps if s.kernel == "depthwise_conv2d_s8"}
     return bool(sizes - {(3, 3)})
+
+
+def _threes(m: ModelFile) -> bool:
+    """Return whether there are convolutions three wide, of stride 1, over several rows."""
+    params = [s.params for s in m.steps if s.kernel == "conv2d_s8"]
+    return any((p["kernel_w"], p["stride_w"]) == (3, 1) and p["kernel_h"] > 1 for p in params)
 
 
 class Part(NamedTuple):
@@ -52,16 +71,18 @@ PARTS = (
     Part("motion", _motion, ("motion",)),
     Part("codes4", lambda m: any(s.layout == weights.CODES4.code for s in m.steps), code=CODES4),
     Part("lines", _lines, code=LINES),
+    Part(PAIRED, _threes, code=PAIRED),
+    Part(WINOGRAD, _threes, code=WINOGRAD),
     Part("learn", lambda m: False, ("learn", "heads"), LEARN),
 )
 
 # Families of models with a native module each: files of `mica.kernels`, and parts. Other kernels run in MicroPython.
 _NETWORK = ("conv", "dense", "pool", "elementwise", "softmax", "movement", "reduce")
 FAMILY = {
-    "vision": ((*_NETWORK, "resize"), ("strips", "pictures", "boxes", "output_groups", "codes4")),
+    "vision": ((*_NETWORK, "resize"), ("strips", "pictures", "boxes", "output_groups", "codes4", "paired", "winograd")),
     "sound": (
         (*_NETWORK, "recurrent", "tabular", "vectors", "audio", "pcen", "axes"),
-        ("audio", "pdm", "motion", "lines"),
+        ("audio", "pdm", "motion", "lines", "paired", "winograd"),
     ),
     "language": (("dense", "elementwise", "softmax", "movement", "reduce", "norm", "attention"), ("text", "codes4")),
 }

@@ -189,7 +189,7 @@ def notices(name: str, found: Linked, tree: Path) -> str:
         f"NOTICES for the firmware {name}\n\n"
         "The firmware contains mica, MicroPython and parts of other projects. This file has the copyright notices and licences\n"
         "of all that was linked into it. It was made from the linker's map: see host_tools/mica/toolchain/notices.py.\n",
-        _titled("mica", _own_licence()),
+        _titled("mica", own_licence()),
     ]
     theirs = [path for path in sorted(found.sources) if not any(path.is_relative_to(folder) for folder in ours)]
     for path in _licence_files(theirs, tree):
@@ -231,7 +231,7 @@ def _wrapped(names: Iterable[str]) -> str:
     return "".join(f"{line.rstrip()}\n" for line in lines)
 
 
-def _own_licence() -> str:
+def own_licence() -> str:
     path = data_dir("usermod_c").parent / "LICENSE"
     if path.is_file():
         return path.read_text(encoding="utf-8")

@@ -1,0 +1,1 @@
+"""A model as a C program: the folder that `mica cc` writes."""

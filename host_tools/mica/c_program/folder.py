@@ -1,0 +1,224 @@
+"""The folder that `mica cc` writes: the engine, the model as constants, and what compilers and their build systems ask for."""
+
+from __future__ import annotations
+
+import re
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+import mica
+from mica.c_program.sources import Engine
+from mica.c_program.steps import Loaded
+from mica.c_program.structs import Structs
+from mica.engine import native
+from mica.errors import MicaError
+from mica.file.codec import decode
+from mica.file.model_file import ModelFile, TensorRecord
+from mica.kernels import CUSTOM
+from mica.resources import data_dir
+from mica.toolchain.contents import PARTS as CONTENTS
+from mica.toolchain.notices import own_licence
+
+TEMPLATES = Path(__file__).with_name("templates")
+SCRATCH = 16384  # bytes, at most: as of the user module (MICA_SCRATCH_BYTES)
+_C_TYPE = {"int8": "int8_t", "uint8": "uint8_t", "int16": "int16_t", "int32": "int32_t", "float32": "float"}
+_KEYWORDS = "asm auto bool break case char class const continue default delete do double else enum extern float for if inline int long main mica new register return short signed sizeof static struct switch this typedef union unsigned void volatile while"
+
+
+@dataclass(frozen=True)
+class Memory:
+    """Bytes that a program takes for its model."""
+
+    arena: int
+    scratch: int
+    state: int
+    constants: int
+    golden: int
+
+    @property
+    def ram(self) -> int:
+        return self.arena + self.scratch + self.state
+
+
+class Program:
+    """A model as C; `name` begins the names of its functions, and of its header."""
+
+    def __init__(self, data: bytes, name: str, cores: Sequence[str], scratch: int = SCRATCH) -> None:
+        engine = native.find()
+        if engine is None:
+            raise MicaError("mica cc needs mica's C engine", todo="install a C compiler, then mica again")
+        self.model, self.name, self.upper = decode(data), name, name.upper()
+        self._names = {"name": name, "NAME": name.upper(), "version": mica.__version__}
+        refuse(self.model)
+        usermod = data_dir("usermod_c")
+        parts = {part.code for part in CONTENTS if part.code and part.needed(self.model)}
+        self._loaded = Loaded(engine, data, self.model, Structs(usermod), name)
+        self.engine = Engine(usermod, self.model.kernels, parts, cores)
+        least, most = self.model.scratch_min, self.model.scratch_want
+        self.memory = Memory(
+            arena=self.model.arena_bytes or 0,
+            scratch=max(least, min(most, scratch)),
+            state=self.model.state_bytes or 0,
+            constants=len(self.model.data),
+            golden=sum(x.nbytes for g in self.model.golden for x in g.inputs),
+        )
+
+    def files(self) -> dict[str, str]:
+        """Return the texts of all files by their paths."""
+        files = {f"src/mica/{path}": text for path, text in self.engine.texts()}
+        files |= {
+            f"src/{self.name}.h": self._header(),
+            f"src/{self.name}.c": self._source(),
+            f"src/{self.name}_golden.c": self._golden(),
+            "LICENSE": own_licence(),
+        }
+        sources = sorted(path for path in files if path.endswith((".c", ".S")))
+        names = {"makes": " \\\n    ".join(sources), "builds": "\n    ".join(sources)}
+        for template in sorted(path for path in (TEMPLATES / "folder").rglob("*.in")):
+            path = template.relative_to(TEMPLATES / "folder").with_suffix("").as_posix().replace("name", self.name)
+            files[path] = self._filled(f"folder/{template.relative_to(TEMPLATES / 'folder')}", names)
+        return files
+
+    def _filled(self, template: str, names: dict[str, str]) -> str:
+        """Return a template with its @names@ filled in."""
+        known = self._names | names
+        text = (TEMPLATES / template).read_text(encoding="utf-8")
+        return re.sub(r"@(\w+)@", lambda found: known[found[1]], text)
+
+    # ---- the header
+
+    def _header(self) -> str:
+        m, memory, up = self.model, self.memory, self.upper
+        lines = [
+            f"#define {up}_RAM_BYTES {memory.ram}u  // activations {memory.arena}, scratch {memory.scratch}, states {memory.state}",
+            f"#define {up}_CONSTANT_BYTES {memory.constants}u",
+            f"#define {up}_GOLDEN_CRC {self._golden_crc():#010x}u",
+        ]
+        for what, tensors in (("INPUT", m.inputs), ("OUTPUT", m.outputs)):
+            for k, i in enumerate(tensors):
+                lines += self._numbers(f"{up}_{what}{k or ''}", m.tensors[i])
+        if "labels" in m.metadata:
+            labels = m.metadata["labels"].split("\n")
+            words = ", ".join(c_string(label) for label in labels)
+            lines += [f"#define {up}_LABEL_COUNT {len(labels)}", f"#define {up}_LABELS {{ {words} }}"]
+        if (rate := m.metadata.get("sample_rate", "")).isdigit():
+            lines.append(f"#define {up}_SAMPLE_RATE {rate}")
+        functions = [
+            line for k, i in enumerate(m.inputs) if k != m.fed for line in self._place("input", k, m.tensors[i])
+        ]
+        functions += [line for k, i in enumerate(m.outputs) for line in self._place("output", k, m.tensors[i])]
+        more = {"numbers": "\n".join(lines), "functions": "\n".join(functions), "fed": self._feeding("fed.h.in")}
+        return self._filled("header.h.in", more)
+
+    @staticmethod
+    def _numbers(prefix: str, t: TensorRecord) -> list[str]:
+        count = int(np.prod(t.dims))
+        lines = [f"#define {prefix}_COUNT {count}u  // {t.dtype} {list(t.dims)}: {one_line(t.name)}"]
+        if t.dtype not in ("float32", "int32"):
+            lines.append(f"#define {prefix}_SCALE {np.float32(t.scale):.9g}f")
+            lines.append(f"#define {prefix}_ZERO_POINT {f'({t.zero_point})' if t.zero_point < 0 else t.zero_point}")
+            lines[-2] = lines[-2] if re.search(r"[.e]", lines[-2].split()[2]) else lines[-2].replace("f", ".0f")
+        return lines
+
+    def _place(self, what: str, k: int, t: TensorRecord) -> list[str]:
+        const, kind = ("const " if what == "output" else ""), _C_TYPE[t.dtype]
+        return [
+            f"static inline {const}{kind} *{self.name}_{what}{k or ''}(void) {{",
+            f"    return ({const}{kind} *)(void *)({self.name}_{t.space} + {t.offset});",
+            "}",
+        ]
+
+    # ---- the sources
+
+    def _source(self) -> str:
+        constants, statements = self._loaded.code()
+        m, memory = self.model, self.memory
+        resets = [
+            f"memset({self.name}_state + {t.offset}, {t.zero_point & 255}, {t.bytes});"
+            for t in m.tensors
+            if t.space == "state"
+        ]
+        names = {
+            **{"arena": str(max(memory.arena + memory.scratch, 1)), "scratch_at": str(memory.arena)},
+            **{"scratch": str(memory.scratch), "state": str(max(memory.state, 1))},
+            "constants": byte_lines(m.data),
+            "fed": self._feeding("fed.c.in"),
+            "steps": "\n\n".join(constants),
+            "run": "\n    ".join(statements),
+            "reset": "\n    ".join(resets),
+        }
+        return self._filled("source.c.in", names)
+
+    def _feeding(self, template: str) -> str:
+        """Return a text about the input that is fed; "" where there is none."""
+        if self.model.fed is None:
+            return ""
+        t = self.model.tensors[self.model.inputs[self.model.fed]]
+        return self._filled(template, {"row": str(t.bytes // t.dims[1]), "zero": str(t.zero_point & 255)})
+
+    def _golden(self) -> str:
+        m, at, moves = self.model, 0, list[str]()
+        vectors = b"".join(np.ascontiguousarray(x).tobytes() for g in m.golden for x in g.inputs)
+        for k, i in enumerate(m.inputs):
+            size, to = m.tensors[i].bytes, f"{self.name}_input{k or ''}()"
+            if k == m.fed:
+                moves += [f"const unsigned char *rows = x + {at};", f"{self.name}_set_feed(feed, &rows);"]
+            else:
+                moves.append(f"memcpy({to}, x + {at}, {size});")
+            at += size
+        sums = [
+            f"crc = sum(crc, (const unsigned char *){self.name}_output{k or ''}(), {m.tensors[i].bytes});"
+            for k, i in enumerate(m.outputs)
+        ]
+        names = {
+            **{"golden": byte_lines(vectors), "count": str(len(m.golden)), "bytes": str(at)},
+            **{"moves": "\n        ".join(moves), "sums": "\n        ".join(sums)},
+            **{
+                "feed": self._feeding("fed_golden.c.in"),
+                "end": f"{self.name}_set_feed(0, 0);" if m.fed is not None else "",
+            },
+        }
+        return self._filled("golden.c.in", names)
+
+    def _golden_crc(self) -> int:
+        crc = 0
+        for g in self.model.golden:
+            for y in g.outputs:
+                crc = zlib.crc32(np.ascontiguousarray(y).tobytes(), crc)
+        return crc
+
+
+def refuse(model: ModelFile) -> None:
+    """Raise MicaError for what only MicroPython can do."""
+    if any(step.kernel == CUSTOM.name for step in model.steps):
+        step = next(step for step in model.steps if step.kernel == CUSTOM.name)
+        raise MicaError(
+            f"{step.name}: a custom operator runs in MicroPython only", todo="leave it out, or write it in C"
+        )
+
+
+def identifier(stem: str) -> str:
+    """Return a name for functions, from that of a file."""
+    name = re.sub(r"\W", "_", stem, flags=re.A).lower()
+    return name if name[:1].isalpha() and name not in _KEYWORDS.split() else f"model_{name}"
+
+
+def one_line(text: str) -> str:
+    """Return a text that ends no comment."""
+    return text.replace("\\", "/").replace("*/", "* /")
+
+
+def c_string(text: str) -> str:
+    """Return a literal of C: what is not plain ASCII as octal bytes, and so a question mark, of which two begin a trigraph."""
+    plain = "".join(chr(b) if 32 <= b < 127 and chr(b) not in '"\\?' else f"\\{b:03o}" for b in text.encode())
+    return f'"{plain}"'
+
+
+def byte_lines(data: bytes) -> str:
+    """Return bytes as lines of an initialiser."""
+    rows = (data[i : i + 24] for i in range(0, len(data) or 1, 24))
+    return "\n".join("    " + ", ".join(map(str, row or b"\0")) + "," for row in rows)

@@ -1,0 +1,141 @@
+"""The steps of a model as C: what the engine's loader made of each record, written as a constant and a call of its kernel.
+
+    .mica -> the loader in this computer's engine -> its parameters, read through structs.py -> constants in C
+
+So a program needs no loader, and has what the loader's checks have seen. A strip's calls, which the engine makes out of the section
+ORDER, are written one behind the other.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Iterator
+from typing import Any
+
+from mica.c_program.structs import Path_, Structs, initialiser, members, scalar
+from mica.engine.native import Call, Library, NativeModel
+from mica.errors import MicaError
+from mica.file.codec import ModelFile
+from mica.file.order import rows_of
+from mica.format.schema import FEED, SECTIONS
+from mica.kernels import CUSTOM, KERNEL_BY_NAME
+
+_POINTER = ctypes.sizeof(ctypes.c_void_p)
+
+
+class Loaded(NativeModel):
+    """A model in the engine of this computer, whose tables are read."""
+
+    def __init__(self, engine: Library, data: bytes, model: ModelFile, structs: Structs, prefix: str) -> None:
+        super().__init__(engine, data)
+        self.model, self._structs, self._prefix = model, structs, prefix
+        self._kept: dict[
+            int, tuple[int, int]
+        ] = {}  # by tensor that is kept by rows: its first row in memory, and the one behind the last
+        self._head = structs.of("mica_model").from_address(self._model.value)
+        sizes = [ctypes.sizeof(structs.of(f"mica_{name}_t")) for name in KERNEL_BY_NAME if name != CUSTOM.name]
+        self._step_bytes = _POINTER + -(-max(sizes) // 8) * 8
+        begin, n = self._head.steps - self._model.value, self.steps
+        if self._head.order is None and begin + n * self._step_bytes != self._head.info.model_bytes:
+            raise MicaError(
+                "usermod_c: its headers are not those of the engine of this computer", todo="install mica again"
+            )
+
+    def parameters(self, i: int, piece: int | None = None) -> Any:
+        """Return the parameters of step i, or those of the call of a strip that is at work in `piece`."""
+        at = self._head.steps + (i if piece is None else piece) * self._step_bytes + _POINTER
+        kind = self._structs.of(f"mica_{self.model.steps[i].kernel}_t")
+        return kind.from_buffer_copy(ctypes.string_at(at, ctypes.sizeof(kind)))
+
+    def address(self, value: int) -> str:
+        """Return an address of this computer's memory as one of the program."""
+        data = self._head.file.s[SECTIONS["DATA"]]
+        sizes = {"arena": self.info["arena_bytes"], "state": self.info["state_bytes"], "constants": data.bytes}
+        begins = {"arena": self._head.arena, "state": self._head.state, "constants": self._head.file.base + data.offset}
+        for name, size in sizes.items():
+            if size and 0 <= value - begins[name] < size:
+                return f"({self._prefix}_{name} + {value - begins[name]})"
+        raise MicaError("a step has an address outside of the model")
+
+    def code(self) -> tuple[list[str], list[str]]:
+        """Return (constants and functions of the steps, statements of a run)."""
+        made, statements = list[str](), list[str]()
+        strips = {s.first: s.steps for s in self.model.strips}
+        behind = 0  # the last strip
+        for i in range(self.steps):
+            if i in strips:
+                behind = i + strips[i]
+                made += [self._constant(k) for k in range(i, behind)]
+                functions, calls = self._strip_code(i)
+                made += functions
+                statements += calls
+            elif i >= behind:
+                made.append(self._constant(i))
+                rows = self._rows(self.parameters(i), lambda i=i: self.step_rows(i))
+                statements.append(f"{self._kernel(i)}(&step_{i}, 0, {rows}, SCRATCH);")
+        return made, statements
+
+    def _kernel(self, i: int) -> str:
+        return f"MICA_{self.model.steps[i].kernel.upper()}"
+
+    def _constant(self, i: int) -> str:
+        kernel = self.model.steps[i].kernel
+        return f"static const mica_{kernel}_t step_{i} = {initialiser(self.parameters(i), self.address)};"
+
+    @staticmethod
+    def _rows(p: Any, others: Any) -> int:
+        """Return the rows that a kernel takes for the whole output. The engine's count is finer where outputs of a row are cut."""
+        return p.win.out_h if hasattr(p, "win") else p.rows if hasattr(p, "in_k") else others()
+
+    # ---- strips
+
+    def _strip_code(self, head: int) -> tuple[list[str], list[str]]:
+        """Return a function for each step of a strip, and its calls."""
+        calls = list(self._calls_of(head))
+        varying: dict[int, dict[Path_, str]] = {}  # by step: members that differ from the whole step's, and their types
+        for call in calls:
+            if not isinstance(call, str):
+                step, p, _ = call
+                whole = {path: item for path, item, _ in members(self.parameters(step))}
+                differing = {path: kind for path, item, kind in members(p) if item != whole[path]}
+                varying.setdefault(step, {}).update(differing)
+        functions = [self._function(step, varying[step]) for step in sorted(varying)]
+        return functions, [call if isinstance(call, str) else self._call(*call, varying[call[0]]) for call in calls]
+
+    def _function(self, step: int, varying: dict[Path_, str]) -> str:
+        kernel = self.model.steps[step].kernel
+        taken = [f"{kind or 'int32_t '}a{k}" for k, kind in enumerate(varying.values())]
+        given = "".join(f"    p{''.join(path)} = a{k};\n" for k, path in enumerate(varying))
+        return (
+            f"static void rows_{step}({', '.join([*taken, 'uint32_t rows'])}) {{\n    mica_{kernel}_t p = step_{step};\n"
+            f"{given}    {self._kernel(step)}(&p, 0, rows, SCRATCH);\n}}"
+        )
+
+    def _call(self, step: int, p: Any, rows: int, varying: dict[Path_, str]) -> str:
+        found = {path: scalar(item, kind, self.address) for path, item, kind in members(p)}
+        return f"rows_{step}({', '.join([*(found[path] for path in varying), str(rows)])});"
+
+    def _calls_of(self, head: int) -> Iterator[str | tuple[int, Any, int]]:
+        """Yield (step, parameters, rows) of each call of a strip, and before it statements: rows that leave or are fed."""
+        call, at = Call(), 0
+        strip = next(s for s in self.model.strips if s.first == head)
+        for k in strip.calls:
+            fed = k.step == FEED
+            i = self.model.inputs[self.model.fed or 0] if fed else self.model.steps[k.step].outputs[0]
+            t = self.model.tensors[i]
+            row = t.bytes // rows_of(t.dims)
+            first, have = self._kept.get(i, (0, 0))
+            place = f"({self._prefix}_arena + {t.offset})"
+            if k.drop and have > first + k.drop:
+                yield f"memmove({place}, {place} + {k.drop * row}, {(have - first - k.drop) * row});"
+            first += k.drop
+            self._kept[i] = first, have + k.rows
+            if fed:
+                yield f"{self._prefix}_fed({have}, {have + k.rows}, {place} + {(have - first) * row});"
+                continue
+            if not self._c.mica_strip_next(self._model, head, at, ctypes.byref(call)):
+                raise MicaError(f"step {head}: its strip cannot be run")
+            p = self.parameters(call.step, call.piece)
+            yield call.step, p, self._rows(p, lambda: call.scale * call.rows)
+            self._c.mica_strip_ran(self._model, call.rows)
+            at += call.rows
