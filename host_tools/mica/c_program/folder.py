@@ -57,6 +57,7 @@ class Program:
         usermod = data_dir("usermod_c")
         parts = {part.code for part in CONTENTS if part.code and part.needed(self.model)}
         self._loaded = Loaded(engine, data, self.model, Structs(usermod), name)
+        self.vectors = self._loaded.vectors()
         self.engine = Engine(usermod, self.model.kernels, parts, cores)
         least, most = self.model.scratch_min, self.model.scratch_want
         self.memory = Memory(
@@ -64,7 +65,7 @@ class Program:
             scratch=max(least, min(most, scratch)),
             state=self.model.state_bytes or 0,
             constants=len(self.model.data),
-            golden=sum(x.nbytes for g in self.model.golden for x in g.inputs),
+            golden=sum(x.nbytes for g in self.vectors for x in g.inputs),
         )
 
     def files(self) -> dict[str, str]:
@@ -119,9 +120,9 @@ class Program:
         count = int(np.prod(t.dims))
         lines = [f"#define {prefix}_COUNT {count}u  // {t.dtype} {list(t.dims)}: {one_line(t.name)}"]
         if t.dtype not in ("float32", "int32"):
-            lines.append(f"#define {prefix}_SCALE {np.float32(t.scale):.9g}f")
+            scale = f"{np.float32(t.scale):.9g}"
+            lines.append(f"#define {prefix}_SCALE {scale}{'' if set(scale) & set('.e') else '.0'}f")
             lines.append(f"#define {prefix}_ZERO_POINT {f'({t.zero_point})' if t.zero_point < 0 else t.zero_point}")
-            lines[-2] = lines[-2] if re.search(r"[.e]", lines[-2].split()[2]) else lines[-2].replace("f", ".0f")
         return lines
 
     def _place(self, what: str, k: int, t: TensorRecord) -> list[str]:
@@ -142,10 +143,11 @@ class Program:
             for t in m.tensors
             if t.space == "state"
         ]
+        used = any(f"{self.name}_constants" in text for text in (*constants, *statements))
         names = {
             **{"arena": str(max(memory.arena + memory.scratch, 1)), "scratch_at": str(memory.arena)},
             **{"scratch": str(memory.scratch), "state": str(max(memory.state, 1))},
-            "constants": byte_lines(m.data),
+            "constants": filled_array(f"static const unsigned char {self.name}_constants", m.data) if used else "",
             "fed": self._feeding("fed.c.in"),
             "steps": "\n\n".join(constants),
             "run": "\n    ".join(statements),
@@ -162,7 +164,7 @@ class Program:
 
     def _golden(self) -> str:
         m, at, moves = self.model, 0, list[str]()
-        vectors = b"".join(np.ascontiguousarray(x).tobytes() for g in m.golden for x in g.inputs)
+        vectors = b"".join(np.ascontiguousarray(x).tobytes() for g in self.vectors for x in g.inputs)
         for k, i in enumerate(m.inputs):
             size, to = m.tensors[i].bytes, f"{self.name}_input{k or ''}()"
             if k == m.fed:
@@ -175,7 +177,11 @@ class Program:
             for k, i in enumerate(m.outputs)
         ]
         names = {
-            **{"golden": byte_lines(vectors), "count": str(len(m.golden)), "bytes": str(at)},
+            **{
+                "golden": filled_array("static const unsigned char golden", vectors),
+                "count": str(len(self.vectors)),
+                "bytes": str(at),
+            },
             **{"moves": "\n        ".join(moves), "sums": "\n        ".join(sums)},
             **{
                 "feed": self._feeding("fed_golden.c.in"),
@@ -186,7 +192,7 @@ class Program:
 
     def _golden_crc(self) -> int:
         crc = 0
-        for g in self.model.golden:
+        for g in self.vectors:
             for y in g.outputs:
                 crc = zlib.crc32(np.ascontiguousarray(y).tobytes(), crc)
         return crc
@@ -218,7 +224,8 @@ def c_string(text: str) -> str:
     return f'"{plain}"'
 
 
-def byte_lines(data: bytes) -> str:
-    """Return bytes as lines of an initialiser."""
+def filled_array(name: str, data: bytes) -> str:
+    """Return a constant array of bytes."""
     rows = (data[i : i + 24] for i in range(0, len(data) or 1, 24))
-    return "\n".join("    " + ", ".join(map(str, row or b"\0")) + "," for row in rows)
+    lines = "".join("    " + ", ".join(map(str, row or b"\0")) + ",\n" for row in rows)
+    return f"{name}[] __attribute__((aligned(16))) = {{\n{lines}}};\n"

@@ -12,15 +12,30 @@ import ctypes
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
+
 from mica.c_program.structs import Path_, Structs, initialiser, members, scalar
 from mica.engine.native import Call, Library, NativeModel
 from mica.errors import MicaError
-from mica.file.codec import ModelFile
+from mica.file.model_file import Array, GoldenVector, ModelFile, TensorRecord
 from mica.file.order import rows_of
+from mica.format.records import DTYPE_NUMPY
 from mica.format.schema import FEED, SECTIONS
 from mica.kernels import CUSTOM, KERNEL_BY_NAME
 
 _POINTER = ctypes.sizeof(ctypes.c_void_p)
+
+
+MADE_UP = 2  # vectors, where the file has none
+
+
+def _made_up(t: TensorRecord, rng: np.random.Generator) -> Array:
+    """Return an input of any numbers that its type has; int32 counts tokens or positions, of which the first few are always there."""
+    dtype = np.dtype(DTYPE_NUMPY[t.dtype])
+    if dtype.kind == "f":
+        return rng.standard_normal(t.dims).astype(dtype)
+    low, high = (0, 7) if dtype.itemsize == 4 else (np.iinfo(dtype).min, np.iinfo(dtype).max)
+    return rng.integers(low, high, t.dims, dtype, endpoint=True)
 
 
 class Loaded(NativeModel):
@@ -40,6 +55,23 @@ class Loaded(NativeModel):
             raise MicaError(
                 "usermod_c: its headers are not those of the engine of this computer", todo="install mica again"
             )
+
+    def vectors(self) -> list[GoldenVector]:
+        """Return the golden vectors of the file, or runs of inputs made up where it has none. Raises MicaError for wrong ones."""
+        rng, made = np.random.default_rng(0), list[GoldenVector]()
+        asked = [g.inputs for g in self.model.golden] or [
+            [_made_up(self.model.tensors[i], rng) for i in self.model.inputs] for _ in range(MADE_UP)
+        ]
+        self.reset_state()
+        for inputs in asked:
+            for i, x in enumerate(inputs):
+                self.set_input(i, x)
+            self.run()
+            made.append(GoldenVector(list(inputs), [self.output(i) for i in range(len(self.model.outputs))]))
+        for k, (g, run) in enumerate(zip(self.model.golden, made, strict=False)):
+            if not all(np.array_equal(a, b) for a, b in zip(g.outputs, run.outputs, strict=True)):
+                raise MicaError(f"golden vector {k} is not what the model gives", todo="pack the model again")
+        return made
 
     def parameters(self, i: int, piece: int | None = None) -> Any:
         """Return the parameters of step i, or those of the call of a strip that is at work in `piece`."""
@@ -137,5 +169,5 @@ class Loaded(NativeModel):
                 raise MicaError(f"step {head}: its strip cannot be run")
             p = self.parameters(call.step, call.piece)
             yield call.step, p, self._rows(p, lambda: call.scale * call.rows)
-            self._c.mica_strip_ran(self._model, call.rows)
+            self.run_rows(head, at, at + call.rows)
             at += call.rows
