@@ -53,6 +53,8 @@ MAY_IMPORT: Mapping[str, set[str]] = {
     "boards": _BYTES,
     "cost": _BOARDS | {"images"},
     "toolchain": _BOARDS | {"images"},
+    # a model as a C program: the engine's files, and the tables that the engine here has loaded
+    "c_program": _BYTES | {"engine", "toolchain"},
     "link": _BOARDS | {"images", "toolchain"},
     "flash": _BOARDS | {"images", "link", "toolchain"},
     # a .mica on any target

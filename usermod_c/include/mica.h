@@ -16,6 +16,10 @@
 
 #include "mica_format.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 typedef enum {
     MICA_OK = 0,
     MICA_ERR_ARGUMENT,   // a call that contradicts itself: null pointer, buffer too short
@@ -268,5 +272,9 @@ size_t mica_text(const char *text, char *buf, size_t bytes);
 
 // Instruction set the kernels of this build were written for: "ref", "armv6m", ...
 const char *mica_isa(void);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

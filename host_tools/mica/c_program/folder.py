@@ -16,7 +16,7 @@ from mica.c_program.steps import Loaded
 from mica.c_program.structs import Structs
 from mica.engine import native
 from mica.errors import MicaError
-from mica.file.codec import decode
+from mica.file.codec import decode, without_golden
 from mica.file.model_file import ModelFile, TensorRecord
 from mica.kernels import CUSTOM
 from mica.resources import data_dir
@@ -47,7 +47,7 @@ class Memory:
 class Program:
     """A model as C; `name` begins the names of its functions, and of its header."""
 
-    def __init__(self, data: bytes, name: str, cores: Sequence[str], scratch: int = SCRATCH) -> None:
+    def __init__(self, data: bytes, name: str, cores: Sequence[str], checked: bool = False) -> None:
         engine = native.find()
         if engine is None:
             raise MicaError("mica cc needs mica's C engine", todo="install a C compiler, then mica again")
@@ -58,13 +58,14 @@ class Program:
         parts = {part.code for part in CONTENTS if part.code and part.needed(self.model)}
         self._loaded = Loaded(engine, data, self.model, Structs(usermod), name)
         self.vectors = self._loaded.vectors()
-        self.engine = Engine(usermod, self.model.kernels, parts, cores)
-        least, most = self.model.scratch_min, self.model.scratch_want
+        self.engine = Engine(usermod, self.model.kernels, parts, cores, checked)
+        self._constants = without_golden(data) if checked else self.model.data
+        self.checked = checked
         self.memory = Memory(
             arena=self.model.arena_bytes or 0,
-            scratch=max(least, min(most, scratch)),
+            scratch=max(self.model.scratch_min, min(self.model.scratch_want, SCRATCH)),
             state=self.model.state_bytes or 0,
-            constants=len(self.model.data),
+            constants=len(self._constants),
             golden=sum(x.nbytes for g in self.vectors for x in g.inputs),
         )
 
@@ -73,7 +74,7 @@ class Program:
         files = {f"src/mica/{path}": text for path, text in self.engine.texts()}
         files |= {
             f"src/{self.name}.h": self._header(),
-            f"src/{self.name}.c": self._source(),
+            f"src/{self.name}.c": self._checked() if self.checked else self._source(),
             f"src/{self.name}_golden.c": self._golden(),
             "LICENSE": own_licence(),
         }
@@ -97,7 +98,7 @@ class Program:
         lines = [
             f"#define {up}_RAM_BYTES {memory.ram}u  // activations {memory.arena}, scratch {memory.scratch}, states {memory.state}",
             f"#define {up}_CONSTANT_BYTES {memory.constants}u",
-            f"#define {up}_GOLDEN_CRC {self._golden_crc():#010x}u",
+            f"#define {up}_GOLDEN_CRC {self.golden_crc:#010x}u",
         ]
         for what, tensors in (("INPUT", m.inputs), ("OUTPUT", m.outputs)):
             for k, i in enumerate(tensors):
@@ -113,6 +114,7 @@ class Program:
         ]
         functions += [line for k, i in enumerate(m.outputs) for line in self._place("output", k, m.tensors[i])]
         more = {"numbers": "\n".join(lines), "functions": "\n".join(functions), "fed": self._feeding("fed.h.in")}
+        more["trust"] = self._filled("checks.h.in" if self.checked else "trusts.h.in", {})
         return self._filled("header.h.in", more)
 
     @staticmethod
@@ -137,23 +139,43 @@ class Program:
 
     def _source(self) -> str:
         constants, statements = self._loaded.code()
-        m, memory = self.model, self.memory
         resets = [
             f"memset({self.name}_state + {t.offset}, {t.zero_point & 255}, {t.bytes});"
-            for t in m.tensors
+            for t in self.model.tensors
             if t.space == "state"
         ]
         used = any(f"{self.name}_constants" in text for text in (*constants, *statements))
         names = {
-            **{"arena": str(max(memory.arena + memory.scratch, 1)), "scratch_at": str(memory.arena)},
-            **{"scratch": str(memory.scratch), "state": str(max(memory.state, 1))},
-            "constants": filled_array(f"static const unsigned char {self.name}_constants", m.data) if used else "",
+            "constants": self._constant_array() if used else "",
             "fed": self._feeding("fed.c.in"),
             "steps": "\n\n".join(constants),
             "run": "\n    ".join(statements),
             "reset": "\n    ".join(resets),
         }
-        return self._filled("source.c.in", names)
+        return self._filled("source.c.in", names | self._sizes())
+
+    def _checked(self) -> str:
+        m = self.model
+        names = {"steps": str(len(m.steps)), "tensors": str(len(m.tensors)), "strips": str(int(bool(m.strips)))}
+        names |= {"constants": self._constant_array(), "fed": self._feeding("fed_checked.c.in")}
+        return self._filled("checked.c.in", names | self._sizes())
+
+    def _constant_array(self) -> str:
+        return filled_array(f"static const unsigned char {self.name}_constants", self._constants)
+
+    def _sizes(self) -> dict[str, str]:
+        m, state = self.memory, f"{self.name}_state"
+        sizes = {
+            "arena": max(m.arena + m.scratch, 1),
+            "state_bytes": m.state,
+            "scratch": m.scratch,
+            "scratch_at": m.arena,
+        }
+        array = f"unsigned char {state}[{m.state}] ALIGNED;\n" if m.state else ""
+        return {name: str(n) for name, n in sizes.items()} | {
+            "state": state if m.state else "NULL",
+            "state_array": array,
+        }
 
     def _feeding(self, template: str) -> str:
         """Return a text about the input that is fed; "" where there is none."""
@@ -190,7 +212,9 @@ class Program:
         }
         return self._filled("golden.c.in", names)
 
-    def _golden_crc(self) -> int:
+    @property
+    def golden_crc(self) -> int:
+        """The CRC-32 of all outputs of the golden vectors."""
         crc = 0
         for g in self.vectors:
             for y in g.outputs:

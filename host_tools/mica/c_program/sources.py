@@ -26,6 +26,12 @@ _LABEL = re.compile(
     r"^ *(?:[A-Z_]+ |\.global )?(mica_\w+)(?=[:,\s])", re.M
 )  # of assembly, or a macro that begins a function
 _STACK = '#if defined(__linux__) && defined(__ELF__)\n    .section .note.GNU-stack, "", %progbits\n#endif\n'
+LOADER = (
+    "mica_load",
+    "mica_run_steps",
+    "mica_set_feed",
+    "mica_window_cuts",
+)  # what a program calls that loads its model as a board does
 SELECT, CORE = "mica_select.h", "mica_core.h"
 
 
@@ -56,10 +62,14 @@ class _File:
 class Engine:
     """The files of usermod_c that kernels need on some cores."""
 
-    def __init__(self, usermod: Path, kernels: Collection[str], parts: Collection[str], cores: Iterable[str]) -> None:
+    def __init__(
+        self, usermod: Path, kernels: Collection[str], parts: Collection[str], cores: Iterable[str], loader: bool
+    ) -> None:
         self._root, self._kernels, self._parts = usermod.resolve(), kernels, parts
         self._files: dict[Path, _File] = {}
         self.cores = tuple(cores)
+        loaders = (f"mica_load_{kernel.removesuffix('_s8')}" for kernel in kernels)
+        self._loader = (*LOADER, *loaders) if loader else ()
         needed: dict[Path, list[str]] = {}  # by file: its cores
         for core in self.cores:
             for path in self._closure(core):
@@ -77,7 +87,7 @@ class Engine:
         ]
         where = {name: path for path in files for name in self._file(path).defines}
         chosen = self._chosen(self._root / "kernels" / "isa" / core / SELECT)
-        asked = [chosen[f"MICA_{kernel.upper()}"] for kernel in self._kernels]
+        asked = [chosen[f"MICA_{kernel.upper()}"] for kernel in self._kernels] + list(self._loader)
         if missing := [name for name in asked if name not in where]:
             raise MicaError(f"usermod_c: no file for {core} has {missing[0]}")
         found = set[Path]()
@@ -148,5 +158,5 @@ class Engine:
         text = (self._root / "kernels" / "isa" / "choose.inc").read_text(encoding="utf-8")
         text = re.sub(r"^(\w+)$", r"#define MICA_CORE_\1", _COMMENT.sub("", text).strip(), flags=re.M)
         without = [part for part in PARTS if part not in {*self._kernels, *self._parts}]
-        lines = "\n".join(f"#define MICA_WITHOUT_{part.upper()}" for part in without)
+        lines = "\n".join(f"#define MICA_WITHOUT_{part.upper()} 1" for part in without)
         return f"// Which core the compiler builds for, and what this folder leaves out.\n#ifndef MICA_CORE_H\n#define MICA_CORE_H\n{text}\n{lines}\n#endif\n"

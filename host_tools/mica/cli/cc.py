@@ -22,6 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         -o --output DIR  the folder to write, a new one
         --name NAME      of its functions and its header (default: that of the file)
         --core C         the kernels of this core alone: {", ".join(sources.CORES)} (default: all, the compiler's macros choose)
+        --checked        with the loader, which looks at the whole model each time the program begins
         """,
         output={"required": True},
         core={"action": "append", "choices": sources.CORES},
@@ -34,7 +35,7 @@ def run(args: argparse.Namespace) -> int:
     data = target.read_model(args.model)
     name = folder.identifier(args.name or Path(args.model).stem)
     with found_at(args.model):
-        program = folder.Program(data, name, args.core or sources.CORES)
+        program = folder.Program(data, name, args.core or sources.CORES, args.checked)
         files = program.files()
     for path, content in files.items():
         (where / path).parent.mkdir(parents=True, exist_ok=True)

@@ -1,0 +1,149 @@
+"""`mica cc`: the folder builds without a warning, gives the host's bytes on every core, and is the same each time."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+
+import bare_metal
+import pytest
+import usermod_models as models
+from c_programs import SMALL, STRICT, program, run_here, run_on, write
+from helpers import mica
+from targets import ALL
+
+from mica.c_program import folder
+from mica.c_program.folder import Program, c_string, identifier
+from mica.c_program.sources import CORES
+from mica.errors import MicaError
+from mica.file.codec import decode, encode
+from mica.format import schema
+from mica.format.records import field_offset, with_crc
+
+# On each run: a model of everything on the cores of both compilers.
+HERE = tuple(SMALL) if ALL else ("by_rows", "coded", "golden_state", "hearing")
+CHECKED = tuple(SMALL) if ALL else ("fed",)
+ON_CORES = [(name, core) for name in SMALL for core in bare_metal.CORES] if ALL else [
+    ("by_rows", "m0plus-qemu"), ("coded", "rv32"), ("signal", "m55")]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "checked"), [*((name, False) for name in HERE), *((name, True) for name in CHECKED)])
+def test_the_same_bytes_here(name: str, checked: bool, tmp_path: Path) -> None:
+    """Under the sanitizers of addresses and of undefined behaviour."""
+    made = program(name, ["ref"], checked)
+    write(made, tmp_path)
+    done = run_here(tmp_path)
+    assert (done.returncode, done.stderr) == (0, ""), done
+
+
+@pytest.mark.parametrize(("name", "core"), ON_CORES)
+def test_the_same_bytes_on_a_core(name: str, core: str, tmp_path: Path) -> None:
+    emulated = bare_metal.CORES[core]
+    if reason := bare_metal.available(emulated):
+        pytest.skip(reason)
+    made = program(name, [emulated.isa])
+    _, crc, _ = run_on(emulated, tmp_path, write(made, tmp_path))
+    assert crc == made.golden_crc
+
+
+def test_the_compiler_chooses_the_core(tmp_path: Path) -> None:
+    """All cores in one folder: those of other cores are empty, so that the folder is built as it is."""
+    made = program("by_rows", CORES)
+    sources = write(made, tmp_path)
+    if ALL:
+        assert run_on(bare_metal.CORES["m33"], tmp_path, sources)[1] == made.golden_crc
+    built = subprocess.run(["make", "-C", tmp_path, "CFLAGS=-O0 " + " ".join(STRICT)], capture_output=True, text=True)
+    assert built.returncode == 0 and "warning" not in built.stderr, built.stderr
+    assert subprocess.run([tmp_path / "build" / "net"], check=False, capture_output=True).returncode == 0
+
+
+def test_a_program_in_cpp_takes_the_header(tmp_path: Path) -> None:
+    """The example as C++11, linked with the sources as C."""
+    write(program("golden_state", ["ref"]), tmp_path)
+    subprocess.run(["make", "-C", tmp_path, "CFLAGS=-O0"], check=True, capture_output=True)
+    objects = [path for path in (tmp_path / "build").rglob("*.o") if path.name != "main.c.o"]
+    command = ["g++", "-std=c++11", *STRICT, f"-I{tmp_path / 'src'}", "-x", "c++", tmp_path / "main.c", "-x", "none"]
+    subprocess.run([*command, *objects, "-o", tmp_path / "cpp"], check=True)
+    assert subprocess.run([tmp_path / "cpp"], check=False, capture_output=True).returncode == 0
+
+
+@pytest.mark.parametrize("compiler", ("xtensa-lx106-elf-gcc", "riscv64-unknown-elf-gcc"))
+def test_other_compilers_take_it(compiler: str, tmp_path: Path) -> None:
+    """Compiled only; a core of 64 bits has the reference's kernels."""
+    sources = write(program("golden_state", CORES), tmp_path)
+    specs = ["-specs=picolibc.specs"] if compiler.startswith("riscv") else []
+    command = [compiler, "-std=c99", "-O0", *specs, *STRICT, f"-I{tmp_path / 'src'}", "-c", *sources]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_twice_the_same_folder() -> None:
+    assert program("by_rows", CORES).files() == program("by_rows", CORES).files()
+
+
+def test_a_damaged_model_is_refused_by_the_checked_program(tmp_path: Path) -> None:
+    """With a wrong checksum, and with a right one and a tensor out of bounds; what it returns is the engine's status."""
+    data = encode(SMALL["golden_state"]())
+    made = Program(data, "net", ["ref"], checked=True)
+    write(made, tmp_path)
+    source = tmp_path / "src" / "net.c"
+    text = source.read_text()
+    (tmp_path / "main.c").write_text('#include "net.h"\nint main(void) { int e = net_begin(); net_run(); return e; }\n')
+    make = ["make", "-C", tmp_path, "CFLAGS=-O0 -fsanitize=address,undefined -fno-sanitize-recover"]
+    whole = re.search(r"net_constants\[\].*?\{\n(.*?)\n\};", text, re.S)
+    assert whole is not None
+    file = bytes(int(n) for n in re.findall(r"\d+", whole[1]))
+    damaged, far = bytearray(file), bytearray(file)
+    damaged[-1] ^= 1
+    far[schema.record_bytes(schema.HEADER) + field_offset(schema.SECTION, "offset") + 1] ^= 0xF0
+    for data, status in ((file, 0), (damaged, 6), (with_crc(bytes(far)), 8)):  # MICA_ERR_CRC, MICA_ERR_BOUNDS
+        source.write_text(text.replace(whole[1], ", ".join(map(str, data))))
+        subprocess.run(make, check=True, capture_output=True)
+        done = subprocess.run([tmp_path / "build" / "net"], capture_output=True, text=True, check=False)
+        assert (done.returncode, done.stderr) == (status, "")
+
+
+def test_the_header_says_what_is_trusted() -> None:
+    assert "trusts that they" in program("small", ["ref"]).files()["src/net.h"]
+    assert "checks the whole model" in program("small", ["ref"], True).files()["src/net.h"]
+
+
+def test_ram_is_the_plans(tmp_path: Path) -> None:
+    made = program("golden_state", ["ref"])
+    model = decode(encode(SMALL["golden_state"]()))
+    assert made.memory.ram == (model.arena_bytes or 0) + made.memory.scratch + (model.state_bytes or 0)
+    sources = write(made, tmp_path)
+    subprocess.run(["make", "-C", tmp_path, "CFLAGS=-O0 -fno-pic", "LDFLAGS=-no-pie"], check=True, capture_output=True)
+    objects = [tmp_path / "build" / f"{path.relative_to(tmp_path)}.o" for path in sources]
+    sizes = subprocess.run(["size", *objects], capture_output=True, text=True, check=True).stdout.splitlines()[1:]
+    data, bss = (sum(int(line.split()[column]) for line in sizes) for column in (1, 2))
+    assert (data, bss) == (0, made.memory.ram)
+
+
+def test_what_needs_micropython_is_refused() -> None:
+    model = SMALL["small"]()
+    model.steps[0].kernel = "custom_s8"
+    with pytest.raises(MicaError, match="custom operator runs in MicroPython only"):
+        folder.refuse(model)
+
+
+def test_wrong_vectors_are_refused() -> None:
+    with pytest.raises(MicaError, match="golden vector 1 is not what the model gives"):
+        Program(encode(models.golden_old()), "net", ["ref"])
+
+
+def test_names_and_labels() -> None:
+    assert [identifier(stem) for stem in ("kws", "Wake-Word.2", "2nd", "main", "ß")] == [
+        "kws", "wake_word_2", "model_2nd", "model_main", "model__"]  # fmt: skip
+    assert c_string('a"b\\?ü') == r'"a\042b\134\077\303\274"'
+
+
+def test_the_command(tmp_path: Path) -> None:
+    path = tmp_path / "Net-1.mica"
+    path.write_bytes(encode(SMALL["two"]()))
+    said = mica("cc", path, "-o", tmp_path / "out", "--core", "ref", "--json").json
+    assert said["name"] == "net_1" and "src/net_1.h" in said["files"]
+    assert (tmp_path / "out" / "examples" / "net_1_self_test" / "net_1_self_test.ino").exists()
+    again = mica("cc", path, "-o", tmp_path / "out")
+    assert again.code == 1 and "is there already" in again.err
