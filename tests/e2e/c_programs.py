@@ -39,7 +39,7 @@ int main(void) {
     board_exit();
 }
 """
-# Kernels and sections of every kind: windows, signals, strips, fed rows, 4-bit weights, states, text, sound, motion, several inputs.
+# Kernels and sections of many kinds: windows, signals, strips, fed rows, 4-bit weights, states, text, sound, motion.
 SMALL = {
     make.__name__: make
     for make in (
@@ -84,24 +84,37 @@ def run_here(folder: Path, flags: Sequence[str] = ("-O0", *SANITIZED)) -> subpro
 
 def run_on(core: bare_metal.Core, folder: Path, sources: Sequence[Path]) -> tuple[int, int, Path]:
     """Build a program for a core and run it there: counts of a run, in the core's unit, the CRC-32, and the program."""
-    (folder / "bare.c").write_text(MAIN)
+    main = folder / "bare.c"
+    main.write_text(MAIN)
+    elf = build_for(core, folder, [*sources, main])
+    words = emulate(core, elf).split()
+    assert len(words) >= 2, words
+    return int(int(words[-2], 16) * core.per_tick), int(words[-1], 16), elf
+
+
+def build_for(core: bare_metal.Core, folder: Path, sources: Sequence[Path]) -> Path:
+    """Build a bare-metal program from its sources."""
     places = {"CODE_BASE": core.code, "RAM_BASE": core.ram, "RAM_END": core.ram + core.ram_bytes}
     bare, elf = bare_metal.BARE, folder / f"{core.name}.elf"
     command = [
         *(f"{core.tools[0]}gcc", *core.flags, *bare_metal.FLAGS, f"-I{folder / 'src'}", f"-I{bare}"),
         *(f"-Wl,--defsym={name}={value:#x}" for name, value in places.items()),
-        *("-T", bare / "bench.ld", f"-Wl,-Map={elf}.map", *sources, folder / "bare.c", bare / core.start),
-        *("-lc", "-lgcc", "-o", elf),
+        *("-T", bare / "bench.ld", f"-Wl,-Map={elf}.map", *sources, bare / core.start, "-lc", "-lgcc", "-o", elf),
     ]
     built = subprocess.run(command, capture_output=True, text=True, check=False)
     assert built.returncode == 0, built.stderr
+    return elf
+
+
+def emulate(core: bare_metal.Core, elf: Path, serial: str | None = None) -> str:
+    """Return what a program prints. serial: what its serial port receives."""
     if core.command[0] == "node":
-        job = folder / "job"
+        job = elf.with_name("job")
         job.write_bytes(bytes(4))
-        run = ["node", bare / "rp2040.mjs", bare_metal.node_modules(), elf, hex(core.jobs), job]
+        run = ["node", bare_metal.BARE / "rp2040.mjs", bare_metal.node_modules(), elf, hex(core.jobs), job]
     else:
         run = [*core.command, "-display", "none", "-monitor", "none", "-icount", "shift=0", "-kernel", elf]
-    done = subprocess.run(run, capture_output=True, text=True, timeout=600, stdin=subprocess.DEVNULL, check=False)
-    words = (done.stdout + done.stderr).split()
-    assert len(words) >= 2, words
-    return int(int(words[-2], 16) * core.per_tick), int(words[-1], 16), elf
+        run += ["-serial", "stdio"] if serial is not None and "-serial" not in core.command else []
+    given = {"input": serial} if serial is not None else {"stdin": subprocess.DEVNULL}
+    done = subprocess.run(run, capture_output=True, text=True, timeout=600, check=False, **given)
+    return done.stdout + done.stderr

@@ -7,9 +7,10 @@ import subprocess
 from pathlib import Path
 
 import bare_metal
+import numpy as np
 import pytest
 import usermod_models as models
-from c_programs import SMALL, STRICT, program, run_here, run_on, write
+from c_programs import SANITIZED, SMALL, STRICT, build_for, emulate, program, run_here, run_on, write
 from helpers import mica
 from targets import ALL
 
@@ -83,7 +84,7 @@ def test_twice_the_same_folder() -> None:
 
 
 def test_a_damaged_model_is_refused_by_the_checked_program(tmp_path: Path) -> None:
-    """With a wrong checksum, and with a right one and a tensor out of bounds; what it returns is the engine's status."""
+    """With a wrong checksum, and with a right one and a section out of bounds. It returns the engine's status."""
     data = encode(SMALL["golden_state"]())
     made = Program(data, "net", ["ref"], checked=True)
     write(made, tmp_path)
@@ -147,3 +148,87 @@ def test_the_command(tmp_path: Path) -> None:
     assert (tmp_path / "out" / "examples" / "net_1_self_test" / "net_1_self_test.ino").exists()
     again = mica("cc", path, "-o", tmp_path / "out")
     assert again.code == 1 and "is there already" in again.err
+
+
+# The UARTS of Arm's MPS2 boards and of QEMU's virt machine, for the example's macros; the character 4 ends the program.
+UARTS = {
+    "m3": (
+        "*(volatile unsigned *)0x40004000",
+        "*(volatile unsigned *)0x40004004 & 2",
+        "*(volatile unsigned *)0x40004008 = 3",
+    ),
+    "rv32": ("*(volatile unsigned char *)0x10000000", "*(volatile unsigned char *)0x10000005 & 1", "(void)0"),
+}
+BOARD = """\
+#include "board.h"
+static inline int serial(void) {{ {begin}; while (!({full})) {{ }} int c = {data}; return c == 4 ? -1 : c; }}
+#define MLPERF_GET() serial()
+#define MLPERF_PUT(c) ({begin}, {data} = (unsigned char)(c))
+#define MLPERF_FLUSH() (void)0
+#define MLPERF_MICROSECONDS() ((unsigned long)board_count())
+"""
+
+
+def _conversation(x: bytes) -> str:
+    """Commands as MLPerf Tiny's runner sends them, with an input in pieces of its length of commands."""
+    pieces = [x[i : i + 32].hex() for i in range(0, len(x), 32)]
+    lines = [
+        "name",
+        "profile",
+        "timestamp",
+        f"db load {len(x)}",
+        *(f"db {p}" for p in pieces),
+        "infer 2 1",
+        "results",
+        "what",
+    ]
+    return "%".join(lines) + "%"
+
+
+def _expected(made: Program) -> str:
+    """The line of results of the first golden vector."""
+    t, y = made.model.tensors[made.model.outputs[0]], made.vectors[0].outputs[0].ravel()
+    thousandths = [
+        int(abs(np.float32(int(q) - t.zero_point) * np.float32(t.scale)) * np.float32(1000) + 0.5) for q in y
+    ]
+    signs = ["-" if int(q) < t.zero_point and n else "" for q, n in zip(y, thousandths, strict=True)]
+    return ",".join(f"{s}{n // 1000}.{n % 1000:03}" for s, n in zip(signs, thousandths, strict=True))
+
+
+@pytest.mark.parametrize("where", ("here", *UARTS))
+def test_the_protocol_of_mlperf_tiny(where: str, tmp_path: Path) -> None:
+    """Its commands over a serial line give the results of a golden vector; a picture's bytes have no sign there."""
+    core = bare_metal.CORES.get(where)
+    if core and (reason := bare_metal.available(core)):
+        pytest.skip(reason)
+    made = program("small", [core.isa if core else "ref"])
+    sources = write(made, tmp_path)
+    example = tmp_path / "mlperf.c"
+    example.write_text(made.mlperf())
+    sign = 128 if "SIGN 128" in example.read_text() else 0
+    said = _conversation(bytes((int(q) + sign) & 255 for q in made.vectors[0].inputs[0].ravel()))
+    if core is None:
+        command = [
+            "gcc",
+            "-std=c99",
+            *STRICT,
+            *SANITIZED,
+            f"-I{tmp_path / 'src'}",
+            *sources,
+            example,
+            "-o",
+            tmp_path / "a",
+        ]
+        subprocess.run(command, check=True)
+        out = subprocess.run([tmp_path / "a"], input=said, capture_output=True, text=True, check=True).stdout
+    else:
+        data, full, begin = UARTS[where]
+        main = tmp_path / "bare.c"
+        main.write_text(BOARD.format(data=data, full=full, begin=begin) + '#include "mlperf.c"\n')
+        out = emulate(core, build_for(core, tmp_path, [*sources, main]), said + chr(4))
+    lines = out.replace("\r", "").splitlines()
+    assert lines[:4] == ["m-init-done", "m-ready", "m-name-dut-[mica]", "m-ready"]
+    assert f"m-[Expecting {made.vectors[0].inputs[0].size} bytes]" in lines and "m-load-done" in lines
+    assert [line for line in lines if line.startswith("m-results")] == [f"m-results-[{_expected(made)}]"] * 2
+    assert sum(line.startswith("m-lap-us-") for line in lines) == 3
+    assert {"m-warmup-start-1", "m-infer-start-2", "m-infer-done", "e-[Unknown command: what]"} <= set(lines)

@@ -15,12 +15,13 @@ from mica.resources import data_dir
 from mica.toolchain import contents
 
 # Of a model: the parts that it needs.
+THREES = {"paired", "winograd"}  # of convolutions three wide
 NEEDED = {
-    models.small: set(),
+    models.small: THREES,
     models.signal: {"lines"},
-    models.by_rows: {"strips"},
+    models.by_rows: {"strips"} | THREES,
     models.joined: {"output_groups"},
-    models.seen: {"pictures"},
+    models.seen: {"pictures"} | THREES,
     models.hearing: {"audio", "pdm"},
     models.moving: {"audio", "motion"},
     models.language: {"text"},

@@ -54,7 +54,7 @@ MAY_IMPORT: Mapping[str, set[str]] = {
     "cost": _BOARDS | {"images"},
     "toolchain": _BOARDS | {"images"},
     # a model as a C program: the engine's files, and the tables that the engine here has loaded
-    "c_program": _BYTES | {"engine", "toolchain"},
+    "c_program": _BOARDS | {"engine", "toolchain"},
     "link": _BOARDS | {"images", "toolchain"},
     "flash": _BOARDS | {"images", "link", "toolchain"},
     # a .mica on any target

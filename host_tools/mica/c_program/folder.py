@@ -1,4 +1,4 @@
-"""The folder that `mica cc` writes: the engine, the model as constants, and what compilers and their build systems ask for."""
+"""The folder that `mica cc` writes: the engine, the model as constants, and the files of several build systems."""
 
 from __future__ import annotations
 
@@ -26,7 +26,13 @@ from mica.toolchain.notices import own_licence
 TEMPLATES = Path(__file__).with_name("templates")
 SCRATCH = 16384  # bytes, at most: as of the user module (MICA_SCRATCH_BYTES)
 _C_TYPE = {"int8": "int8_t", "uint8": "uint8_t", "int16": "int16_t", "int32": "int32_t", "float32": "float"}
-_KEYWORDS = "asm auto bool break case char class const continue default delete do double else enum extern float for if inline int long main mica new register return short signed sizeof static struct switch this typedef union unsigned void volatile while"
+# Of C and C++, and names that the folder itself has.
+_TAKEN = """
+asm auto bool break case catch char class const continue default delete do double else enum explicit export extern false
+float for friend goto if inline int long main mica mutable namespace new operator private protected public register
+return short signed sizeof static struct switch template this throw true try typedef typename union unsigned using virtual
+void volatile while
+"""
 
 
 @dataclass(frozen=True)
@@ -69,6 +75,14 @@ class Program:
             golden=sum(x.nbytes for g in self.vectors for x in g.inputs),
         )
 
+    def mlperf(self) -> str:
+        """Return the example that speaks MLPerf Tiny's protocol. Raises MicaError for other kinds of models."""
+        ends = [self.model.tensors[i] for i in (*self.model.inputs, *self.model.outputs)]
+        if [t.dtype for t in ends] != ["int8", "int8"] or self.model.fed is not None:
+            raise MicaError("--example mlperf: the model needs one input and one output, both int8")
+        picture = len(ends[0].dims) == 4 and ends[0].dims[3] == 3  # whose bytes come without a sign
+        return self._filled("mlperf.c.in", {"sign": "128" if picture else "0"})
+
     def files(self) -> dict[str, str]:
         """Return the texts of all files by their paths."""
         files = {f"src/mica/{path}": text for path, text in self.engine.texts()}
@@ -96,7 +110,8 @@ class Program:
     def _header(self) -> str:
         m, memory, up = self.model, self.memory, self.upper
         lines = [
-            f"#define {up}_RAM_BYTES {memory.ram}u  // activations {memory.arena}, scratch {memory.scratch}, states {memory.state}",
+            f"#define {up}_RAM_BYTES {memory.ram}u  // arena {memory.arena}, scratch {memory.scratch}, "
+            f"states {memory.state}",
             f"#define {up}_CONSTANT_BYTES {memory.constants}u",
             f"#define {up}_GOLDEN_CRC {self.golden_crc:#010x}u",
         ]
@@ -165,17 +180,9 @@ class Program:
 
     def _sizes(self) -> dict[str, str]:
         m, state = self.memory, f"{self.name}_state"
-        sizes = {
-            "arena": max(m.arena + m.scratch, 1),
-            "state_bytes": m.state,
-            "scratch": m.scratch,
-            "scratch_at": m.arena,
-        }
-        array = f"unsigned char {state}[{m.state}] ALIGNED;\n" if m.state else ""
-        return {name: str(n) for name, n in sizes.items()} | {
-            "state": state if m.state else "NULL",
-            "state_array": array,
-        }
+        names = {"arena": str(max(m.arena + m.scratch, 1)), "scratch": str(m.scratch), "scratch_at": str(m.arena)}
+        names |= {"state": state if m.state else "NULL", "state_bytes": str(m.state)}
+        return names | {"state_array": f"unsigned char {state}[{m.state}] ALIGNED;\n" if m.state else ""}
 
     def _feeding(self, template: str) -> str:
         """Return a text about the input that is fed; "" where there is none."""
@@ -198,18 +205,10 @@ class Program:
             f"crc = sum(crc, (const unsigned char *){self.name}_output{k or ''}(), {m.tensors[i].bytes});"
             for k, i in enumerate(m.outputs)
         ]
-        names = {
-            **{
-                "golden": filled_array("static const unsigned char golden", vectors),
-                "count": str(len(self.vectors)),
-                "bytes": str(at),
-            },
-            **{"moves": "\n        ".join(moves), "sums": "\n        ".join(sums)},
-            **{
-                "feed": self._feeding("fed_golden.c.in"),
-                "end": f"{self.name}_set_feed(0, 0);" if m.fed is not None else "",
-            },
-        }
+        array = filled_array("static const unsigned char golden", vectors)
+        names = {"golden": array, "count": str(len(self.vectors)), "bytes": str(at)}
+        names |= {"moves": "\n        ".join(moves), "sums": "\n        ".join(sums)}
+        names |= {"feed": self._feeding("fed_golden.c.in"), "end": self._feeding("fed_end.c.in")}
         return self._filled("golden.c.in", names)
 
     @property
@@ -224,17 +223,15 @@ class Program:
 
 def refuse(model: ModelFile) -> None:
     """Raise MicaError for what only MicroPython can do."""
-    if any(step.kernel == CUSTOM.name for step in model.steps):
-        step = next(step for step in model.steps if step.kernel == CUSTOM.name)
-        raise MicaError(
-            f"{step.name}: a custom operator runs in MicroPython only", todo="leave it out, or write it in C"
-        )
+    for step in model.steps:
+        if step.kernel == CUSTOM.name:
+            raise MicaError(f"{step.name}: a custom operator runs in MicroPython only", todo="cut the model before it")
 
 
 def identifier(stem: str) -> str:
     """Return a name for functions, from that of a file."""
     name = re.sub(r"\W", "_", stem, flags=re.A).lower()
-    return name if name[:1].isalpha() and name not in _KEYWORDS.split() else f"model_{name}"
+    return name if name[:1].isalpha() and name not in _TAKEN.split() else f"model_{name}"
 
 
 def one_line(text: str) -> str:
@@ -243,7 +240,7 @@ def one_line(text: str) -> str:
 
 
 def c_string(text: str) -> str:
-    """Return a literal of C: what is not plain ASCII as octal bytes, and so a question mark, of which two begin a trigraph."""
+    """Return a literal of C. Bytes that are not plain ASCII are octal; so are question marks, for trigraphs."""
     plain = "".join(chr(b) if 32 <= b < 127 and chr(b) not in '"\\?' else f"\\{b:03o}" for b in text.encode())
     return f'"{plain}"'
 

@@ -1,7 +1,7 @@
 """The engine's files that a program needs, cut out of usermod_c.
 
-A file is needed if it defines what a needed one names: the kernels of a core's mica_select.h are where that begins. Each file finds its
-headers by paths relative to itself, so no compiler has to be told of folders, and is empty for the cores that don't need it.
+A file is needed if it defines a name that a needed one uses, beginning with the kernels of a core's mica_select.h. Each
+file finds its headers by relative paths, so a compiler needs no folders, and is empty for cores that don't need it.
 """
 
 import os
@@ -147,16 +147,16 @@ class Engine:
         return f'#include "{core}"\n#if {asked}\n{self._relative(path, headers)}#endif\n{end}'
 
     def _select(self) -> str:
-        lines = [
-            f'{"#if" if k == 0 else "#elif"} defined(MICA_CORE_{core})\n#include "kernels/isa/{core}/{SELECT}"\n'
-            for k, core in enumerate(self.cores)
-        ]
-        return f'// The kernels of the core that the compiler builds for.\n#include "{CORE}"\n{"".join(lines)}#else\n#error "this folder was written for other cores"\n#endif\n'
+        """Return the mica_select.h that includes that of the core."""
+        lines = [f'#include "{CORE}"', "#if 0"]
+        for core in self.cores:
+            lines += [f"#elif defined(MICA_CORE_{core})", f'#include "kernels/isa/{core}/{SELECT}"']
+        return "\n".join([*lines, "#else", '#error "this folder was written for other cores"', "#endif", ""])
 
     def _core(self) -> str:
-        """Return the header that names the core, by choose.inc, and what is left out."""
+        """Return the header that names the core, by choose.inc or as the only one, and what is left out."""
         text = (self._root / "kernels" / "isa" / "choose.inc").read_text(encoding="utf-8")
-        text = re.sub(r"^(\w+)$", r"#define MICA_CORE_\1", _COMMENT.sub("", text).strip(), flags=re.M)
-        without = [part for part in PARTS if part not in {*self._kernels, *self._parts}]
-        lines = "\n".join(f"#define MICA_WITHOUT_{part.upper()} 1" for part in without)
-        return f"// Which core the compiler builds for, and what this folder leaves out.\n#ifndef MICA_CORE_H\n#define MICA_CORE_H\n{text}\n{lines}\n#endif\n"
+        chosen = re.sub(r"^(\w+)$", r"#define MICA_CORE_\1", _COMMENT.sub("", text).strip(), flags=re.M)
+        own = f"#define MICA_CORE_{self.cores[0]}" if len(self.cores) == 1 else chosen
+        without = [f"#define MICA_WITHOUT_{p.upper()} 1" for p in PARTS if p not in {*self._kernels, *self._parts}]
+        return "\n".join(["#ifndef MICA_CORE_H", "#define MICA_CORE_H", own, *without, "#endif", ""])

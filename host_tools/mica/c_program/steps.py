@@ -1,9 +1,9 @@
-"""The steps of a model as C: what the engine's loader made of each record, written as a constant and a call of its kernel.
+"""The steps of a model as C: each record, as the engine's loader read it, is a constant and a call of its kernel.
 
     .mica -> the loader in this computer's engine -> its parameters, read through structs.py -> constants in C
 
-So a program needs no loader, and has what the loader's checks have seen. A strip's calls, which the engine makes out of the section
-ORDER, are written one behind the other.
+So a program needs no loader, and the loader has validated its tables. The calls of a strip, which the engine makes out
+of the section ORDER, are written one behind the other.
 """
 
 from __future__ import annotations
@@ -24,13 +24,11 @@ from mica.format.schema import FEED, SECTIONS
 from mica.kernels import CUSTOM, KERNEL_BY_NAME
 
 _POINTER = ctypes.sizeof(ctypes.c_void_p)
-
-
 MADE_UP = 2  # vectors, where the file has none
 
 
 def _made_up(t: TensorRecord, rng: np.random.Generator) -> Array:
-    """Return an input of any numbers that its type has; int32 counts tokens or positions, of which the first few are always there."""
+    """Return an input of any numbers of its type; of int32, which counts tokens or positions, small ones."""
     dtype = np.dtype(DTYPE_NUMPY[t.dtype])
     if dtype.kind == "f":
         return rng.standard_normal(t.dims).astype(dtype)
@@ -44,20 +42,16 @@ class Loaded(NativeModel):
     def __init__(self, engine: Library, data: bytes, model: ModelFile, structs: Structs, prefix: str) -> None:
         super().__init__(engine, data)
         self.model, self._structs, self._prefix = model, structs, prefix
-        self._kept: dict[
-            int, tuple[int, int]
-        ] = {}  # by tensor that is kept by rows: its first row in memory, and the one behind the last
+        self._kept: dict[int, tuple[int, int]] = {}  # by tensor of a strip: the rows [first, have) in memory
         self._head = structs.of("mica_model").from_address(self._model.value)
         sizes = [ctypes.sizeof(structs.of(f"mica_{name}_t")) for name in KERNEL_BY_NAME if name != CUSTOM.name]
         self._step_bytes = _POINTER + -(-max(sizes) // 8) * 8
         begin, n = self._head.steps - self._model.value, self.steps
         if self._head.order is None and begin + n * self._step_bytes != self._head.info.model_bytes:
-            raise MicaError(
-                "usermod_c: its headers are not those of the engine of this computer", todo="install mica again"
-            )
+            raise MicaError("usermod_c: the engine of this computer has other headers", todo="install mica again")
 
     def vectors(self) -> list[GoldenVector]:
-        """Return the golden vectors of the file, or runs of inputs made up where it has none. Raises MicaError for wrong ones."""
+        """Return the golden vectors of the file, or runs of made-up inputs where it has none. Raises MicaError."""
         rng, made = np.random.default_rng(0), list[GoldenVector]()
         asked = [g.inputs for g in self.model.golden] or [
             [_made_up(self.model.tensors[i], rng) for i in self.model.inputs] for _ in range(MADE_UP)
@@ -82,11 +76,14 @@ class Loaded(NativeModel):
     def address(self, value: int) -> str:
         """Return an address of this computer's memory as one of the program."""
         data = self._head.file.s[SECTIONS["DATA"]]
-        sizes = {"arena": self.info["arena_bytes"], "state": self.info["state_bytes"], "constants": data.bytes}
-        begins = {"arena": self._head.arena, "state": self._head.state, "constants": self._head.file.base + data.offset}
-        for name, size in sizes.items():
-            if size and 0 <= value - begins[name] < size:
-                return f"({self._prefix}_{name} + {value - begins[name]})"
+        places = {
+            "arena": (self._head.arena or 0, self.info["arena_bytes"]),
+            "state": (self._head.state or 0, self.info["state_bytes"]),
+            "constants": (self._head.file.base + data.offset, data.bytes),
+        }
+        for name, (begin, size) in places.items():
+            if 0 <= value - begin <= size:
+                return f"({self._prefix}_{name} + {value - begin})"
         raise MicaError("a step has an address outside of the model")
 
     def code(self) -> tuple[list[str], list[str]]:
@@ -116,7 +113,7 @@ class Loaded(NativeModel):
 
     @staticmethod
     def _rows(p: Any, others: Any) -> int:
-        """Return the rows that a kernel takes for the whole output. The engine's count is finer where outputs of a row are cut."""
+        """Return the rows that a kernel takes for the whole output. The engine's count is finer where rows are cut."""
         return p.win.out_h if hasattr(p, "win") else p.rows if hasattr(p, "in_k") else others()
 
     # ---- strips
@@ -139,8 +136,9 @@ class Loaded(NativeModel):
         taken = [f"{kind or 'int32_t '}a{k}" for k, kind in enumerate(varying.values())]
         given = "".join(f"    p{''.join(path)} = a{k};\n" for k, path in enumerate(varying))
         return (
-            f"static void rows_{step}({', '.join([*taken, 'uint32_t rows'])}) {{\n    mica_{kernel}_t p = step_{step};\n"
-            f"{given}    {self._kernel(step)}(&p, 0, rows, SCRATCH);\n}}"
+            f"static void rows_{step}({', '.join([*taken, 'uint32_t rows'])}) {{\n"
+            f"    mica_{kernel}_t p = step_{step};\n{given}"
+            f"    {self._kernel(step)}(&p, 0, rows, SCRATCH);\n}}"
         )
 
     def _call(self, step: int, p: Any, rows: int, varying: dict[Path_, str]) -> str:
@@ -148,7 +146,7 @@ class Loaded(NativeModel):
         return f"rows_{step}({', '.join([*(found[path] for path in varying), str(rows)])});"
 
     def _calls_of(self, head: int) -> Iterator[str | tuple[int, Any, int]]:
-        """Yield (step, parameters, rows) of each call of a strip, and before it statements: rows that leave or are fed."""
+        """Yield (step, parameters, rows) of each call of a strip; before it, statements that drop or feed rows."""
         call, at = Call(), 0
         strip = next(s for s in self.model.strips if s.first == head)
         for k in strip.calls:

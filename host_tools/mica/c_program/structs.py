@@ -1,6 +1,6 @@
-"""Structures of the C headers as ctypes, so that what the engine of this computer has loaded can be written as C.
+"""Structures of the C headers as ctypes: through them the tables that this computer's engine has loaded are read.
 
-The headers are the only description of them: a kernel's parameters are found in usermod_c/include/families as the compiler finds them.
+The headers are their only description: the parameters of kernels stand in usermod_c/include/families.
 """
 
 import ctypes
@@ -16,6 +16,7 @@ _SCALARS = {
     **{f"{sign}int{bits}_t": getattr(ctypes, f"c_{sign}int{bits}") for sign in ("", "u") for bits in (8, 16, 32, 64)},
     **{"bool": ctypes.c_bool, "size_t": ctypes.c_size_t, "float": ctypes.c_float},
 }
+_PLACE = re.compile(r"\s*\**(\w+)(?:\[([^\]]+)\])?\s*")
 _BODY = r"\{((?:[^{}]|\{[^{}]*\})*)\}"
 Address = Callable[[int], str]  # an address in this computer's memory as an expression in C
 Path_ = tuple[str, ...]  # of a member: names, from the outermost on
@@ -42,7 +43,7 @@ class Structs:
         return int(found[1] or found[2], 0)
 
     def of(self, name: str) -> Any:
-        """Return the class for a type: a scalar's, or a structure's with `c_types`, the declared type of each pointer."""
+        """Return the class for a type: a scalar's, or a structure's, whose `c_types` are the types of its pointers."""
         if name not in self._known:
             found = re.search(rf"typedef struct (?:\w+ )?{_BODY} {name};|struct {name} {_BODY};", self._text)
             if name not in _SCALARS and found is None:
@@ -57,7 +58,7 @@ class Structs:
             nested = re.fullmatch(r"struct \{(.*)\} (\w+\[[^\]]+\])", member.strip(), re.S)
             kind, places = (nested[1], nested[2]) if nested else _declared(member)
             for place in places.split(","):
-                plain, length = re.fullmatch(r"\s*\**(\w+)(?:\[([^\]]+)\])?\s*", place).groups()  # type: ignore[union-attr]
+                plain, length = _PLACE.fullmatch(place).groups()  # type: ignore[union-attr]
                 if "*" in place:
                     pointers[plain] = f"{kind} *"
                     of: Any = ctypes.c_void_p
@@ -76,7 +77,7 @@ def _declared(member: str) -> tuple[str, str]:
 
 
 def members(value: Any, before: Path_ = ()) -> Iterator[tuple[Path_, Any, str]]:
-    """Yield the scalars of a structure: path, value and, of a pointer, its type in C. Elements of arrays are members too."""
+    """Yield the scalars of a structure, and of its arrays: path, value and, of a pointer, its type in C."""
     for name, of in value._fields_:
         item, kind = getattr(value, name), value.c_types.get(name, "")
         if issubclass(of, ctypes.Structure):

@@ -1,7 +1,7 @@
 """mica cc: a model as a C program.
 
-The folder has the engine's kernels that the model needs, for the core that the compiler builds for, the model as constants, and what make,
-CMake, Arduino and Zephyr ask for. It needs no MicroPython, allocates nothing and gives the bytes that boards give.
+The folder has the kernels that the model needs, for each core, the model as constants, and the files of make, CMake,
+Arduino and Zephyr. It needs no MicroPython, allocates nothing and gives the same bytes as a board.
 """
 
 import argparse
@@ -11,7 +11,7 @@ from mica.c_program import folder, sources
 from mica.cli import options, outputs, target, text
 from mica.errors import found_at
 
-JSON_KEYS = "folder, name, files[], ram (arena, scratch, state), constants, golden"
+JSON_KEYS = "folder, name, files[], arena, scratch, state, constants, golden (bytes)"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -21,10 +21,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         f"""
         -o --output DIR  the folder to write, a new one
         --name NAME      of its functions and its header (default: that of the file)
-        --core C         the kernels of this core alone: {", ".join(sources.CORES)} (default: all, the compiler's macros choose)
+        --core C         the kernels of this core alone: {", ".join(sources.CORES)} (default: all; the
+            compiler's macros choose)
+        --example NAME   mlperf: a program that speaks MLPerf Tiny's protocol, too; make MAIN=mlperf builds it
         --checked        with the loader, which looks at the whole model each time the program begins
         """,
         output={"required": True},
+        example={"choices": ("mlperf",)},
         core={"action": "append", "choices": sources.CORES},
     )
 
@@ -36,17 +39,12 @@ def run(args: argparse.Namespace) -> int:
     name = folder.identifier(args.name or Path(args.model).stem)
     with found_at(args.model):
         program = folder.Program(data, name, args.core or sources.CORES, args.checked)
-        files = program.files()
+        files = program.files() | ({"mlperf.c": program.mlperf()} if args.example else {})
     for path, content in files.items():
         (where / path).parent.mkdir(parents=True, exist_ok=True)
         outputs.write(where / path, content.encode())
-    m = program.memory
-    n = text.count
-    facts = {"folder": args.output, "name": name, "files": sorted(files), **vars(m)}
-    text.show(
-        args,
-        facts,
-        f"{where}: {len(files)} files; RAM {n(m.ram)} bytes (activations {n(m.arena)}, scratch {n(m.scratch)}, states {n(m.state)}), "
-        f"constants {n(m.constants)}, golden vectors {n(m.golden)}",
-    )
+    m, n = program.memory, text.count
+    said = f"RAM {n(m.ram)} bytes (arena {n(m.arena)}, scratch {n(m.scratch)}, states {n(m.state)})"
+    said = f"{where}: {len(files)} files; {said}, constants {n(m.constants)}, golden vectors {n(m.golden)}"
+    text.show(args, {"folder": args.output, "name": name, "files": sorted(files), **vars(m)}, said)
     return 0

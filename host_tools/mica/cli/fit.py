@@ -14,6 +14,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from mica.boards import BoardSpec, chip, load_board, on_stock, parse_size, stock_boards
+from mica.c_program import measure
 from mica.cli import model_options, options, target, text
 from mica.cost import waits
 from mica.cost.prediction import Prediction, predict
@@ -21,13 +22,15 @@ from mica.cost.table import Table
 from mica.errors import MicaError, Unsupported, found_at
 from mica.file.codec import ModelFile, decode
 from mica.printable import three_digits
+from mica.toolchain.ports.base import kernels_of
 
 if TYPE_CHECKING:
     from mica.compile.board_fit import Proposal
 
 JSON_KEYS = (
     "file, board, fits, reasons[], notes[], ram, flash, time (unit, total, overhead, error, milliseconds, "
-    "flash, flash_milliseconds, revision), layers[] (index, name, kernel, macs, cost, flash, error)"
+    "flash, flash_milliseconds, revision), layers[] (index, name, kernel, macs, cost, flash, error), "
+    "c (code, constants, ram: bytes; compiler; null without --c)"
 )
 
 
@@ -43,6 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
             --for prints; default: with all kernels)
         --copy-weights BYTES  bytes of weights that are copied into RAM, or auto: as of mica.Model
         --layers              what every layer will take
+        --c                   what the model takes as a C program (mica cc), beside its answer as a model of MicroPython
         """,
         mhz={"type": float, "default": 0},
         native={"nargs": "?", "const": ""},
@@ -60,10 +64,17 @@ def run(args: argparse.Namespace) -> int:
     prediction = predict(model, data, board, Table.read(), weights)
     if proposed is not None:
         prediction.notes.append(proposed.text(args.model, board))
-    text.show(
-        args, {"file": args.model, **dataclasses.asdict(prediction)}, report(args.model, prediction, board, args.layers)
-    )
+    in_c = measure.of_program(data, kernels_of(board)) if args.c else None
+    lines = [report(args.model, prediction, board, args.layers), *([_in_c(in_c)] if in_c else [])]
+    text.show(args, {"file": args.model, **dataclasses.asdict(prediction), "c": in_c}, "\n".join(lines))
     return 0 if prediction.fits else Unsupported.exit_code
+
+
+def _in_c(found: dict[str, Any]) -> str:
+    """The line about the model as a C program."""
+    n = text.count
+    code = f"never measured: {found['compiler']}" if found["code"] is None else f"{n(found['code'])} bytes of code"
+    return f"in C    {code}, {n(found['constants'])} of constants, {n(found['ram'])} of RAM"
 
 
 def _board(args: argparse.Namespace) -> BoardSpec:

@@ -20,7 +20,7 @@ KERNEL_BY_ID = {k.id: k for k in (*KERNELS, CUSTOM)}
 # What else a firmware may leave out, by the same switch (toolchain/contents.py says which models need it): kernels/picture.c,
 # binding/raw.c, vocabularies, strips, weights of 4 bits, fast loops of depthwise convolutions that are not 3x3, kernels/learn.c and pdm.c,
 # the ways of convolutions three wide (isa/armv6m/conv2d_paired.c and conv2d_winograd.c).
-PICTURE, RAW, TOKENS, STRIPS, CODES4, LINES, LEARN, PDM, PAIRED, WINOGRAD = (
+PICTURE, RAW, TOKENS, STRIPS, CODES4, LINES, LEARN, PDM = (
     "picture",
     "raw",
     "tokens",
@@ -29,10 +29,9 @@ PICTURE, RAW, TOKENS, STRIPS, CODES4, LINES, LEARN, PDM, PAIRED, WINOGRAD = (
     "lines",
     "learn",
     "pdm",
-    "paired",
-    "winograd",
 )
-PARTS = (*(k.name for k in KERNELS), PICTURE, RAW, TOKENS, STRIPS, CODES4, LINES, LEARN, PDM, PAIRED, WINOGRAD)
+THREES = ("paired", "winograd")
+PARTS = (*(k.name for k in KERNELS), PICTURE, RAW, TOKENS, STRIPS, CODES4, LINES, LEARN, PDM, *THREES)
 
 # Kernels whose output may lie exactly on an input of the same size. Everywhere else outputs and inputs share no byte.
 IN_PLACE = tuple(k.name for k in KERNELS if k.in_place)

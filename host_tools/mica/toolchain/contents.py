@@ -13,20 +13,7 @@ from mica.errors import MicaError
 from mica.file import codec, pictures
 from mica.file.codec import ModelFile
 from mica.format import weights
-from mica.kernels import (
-    CODES4,
-    CUSTOM,
-    FAMILIES,
-    LEARN,
-    LINES,
-    PAIRED,
-    PDM,
-    PICTURE,
-    RAW,
-    STRIPS,
-    TOKENS,
-    WINOGRAD,
-)
+from mica.kernels import CODES4, CUSTOM, FAMILIES, LEARN, LINES, PDM, PICTURE, RAW, STRIPS, THREES, TOKENS
 from mica.resources import data_dir
 from mica.toolchain import tree_code
 
@@ -71,18 +58,17 @@ PARTS = (
     Part("motion", _motion, ("motion",)),
     Part("codes4", lambda m: any(s.layout == weights.CODES4.code for s in m.steps), code=CODES4),
     Part("lines", _lines, code=LINES),
-    Part(PAIRED, _threes, code=PAIRED),
-    Part(WINOGRAD, _threes, code=WINOGRAD),
+    *(Part(name, _threes, code=name) for name in THREES),
     Part("learn", lambda m: False, ("learn", "heads"), LEARN),
 )
 
 # Families of models with a native module each: files of `mica.kernels`, and parts. Other kernels run in MicroPython.
 _NETWORK = ("conv", "dense", "pool", "elementwise", "softmax", "movement", "reduce")
 FAMILY = {
-    "vision": ((*_NETWORK, "resize"), ("strips", "pictures", "boxes", "output_groups", "codes4", "paired", "winograd")),
+    "vision": ((*_NETWORK, "resize"), ("strips", "pictures", "boxes", "output_groups", "codes4", *THREES)),
     "sound": (
         (*_NETWORK, "recurrent", "tabular", "vectors", "audio", "pcen", "axes"),
-        ("audio", "pdm", "motion", "lines", "paired", "winograd"),
+        ("audio", "pdm", "motion", "lines", *THREES),
     ),
     "language": (("dense", "elementwise", "softmax", "movement", "reduce", "norm", "attention"), ("text", "codes4")),
 }
