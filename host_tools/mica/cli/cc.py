@@ -20,11 +20,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         parser,
         f"""
         -o --output DIR  the folder to write, a new one
-        --name NAME      of its functions and its header (default: that of the file)
-        --core C         the kernels of this core alone: {", ".join(sources.CORES)} (default: all; the
-            compiler's macros choose)
-        --example NAME   mlperf: a program that speaks MLPerf Tiny's protocol, too; make MAIN=mlperf builds it
-        --checked        with the loader, which looks at the whole model each time the program begins
+        --name NAME      of its functions (default: that of the file)
+        --core C         kernels of one core: {", ".join(sources.CORES)} (default: the compiler's macros choose)
+        --example NAME   mlperf: also a program that speaks MLPerf Tiny's protocol
+        --checked        with the loader, which validates the model each time the program begins
         """,
         output={"required": True},
         example={"choices": ("mlperf",)},

@@ -46,7 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
             --for prints; default: with all kernels)
         --copy-weights BYTES  bytes of weights that are copied into RAM, or auto: as of mica.Model
         --layers              what every layer will take
-        --c                   what the model takes as a C program (mica cc), beside its answer as a model of MicroPython
+        --c                   what the model takes as a C program (mica cc)
         """,
         mhz={"type": float, "default": 0},
         native={"nargs": "?", "const": ""},
