@@ -11,11 +11,12 @@ import numpy as np
 import pytest
 import usermod_models as models
 from c_programs import SANITIZED, SMALL, STRICT, build_for, emulate, program, run_here, run_on, write
-from helpers import mica
-from targets import ALL
+from helpers import mica, pack, reference_model
+from targets import ALL, nightly
 
 from mica.c_program import folder
-from mica.c_program.folder import Program, c_string, identifier
+from mica.c_program.folder import Program, c_string, identifier, one_line
+from mica.c_program.measure import of_program
 from mica.c_program.sources import CORES
 from mica.errors import MicaError
 from mica.file.codec import decode, encode
@@ -137,6 +138,7 @@ def test_wrong_vectors_are_refused() -> None:
 def test_names_and_labels() -> None:
     assert [identifier(stem) for stem in ("kws", "Wake-Word.2", "2nd", "main", "ß")] == [
         "kws", "wake_word_2", "model_2nd", "model_main", "model__"]  # fmt: skip
+    assert one_line("a\\") == "a/" and one_line("b??/") == "b../"
     assert c_string('a"b\\?ü') == r'"a\042b\134\077\303\274"'
 
 
@@ -148,6 +150,43 @@ def test_the_command(tmp_path: Path) -> None:
     assert (tmp_path / "out" / "examples" / "net_1_self_test" / "net_1_self_test.ino").exists()
     again = mica("cc", path, "-o", tmp_path / "out")
     assert again.code == 1 and "is there already" in again.err
+
+
+@nightly
+def test_kws_is_as_fast_as_in_a_firmware(tmp_path: Path) -> None:
+    """On the Cortex-M0+, cycles within 1 % of the engine's steps, and at most 30 kB of code beside the constants."""
+    model = reference_model("kws")
+    path = pack(model / "model.onnx", tmp_path / "kws.mica", "--calib", model / "calib.npz", "--golden", 2)
+    core = bare_metal.CORES["m0plus"]
+    made = Program(path.read_bytes(), "net", [core.isa])
+    cycles, crc, _ = run_on(core, tmp_path, write(made, tmp_path))
+    job = bare_metal.Job("kws", path.read_bytes(), made.vectors[0].inputs, scratch=made.memory.scratch)
+    whole = sum(bare_metal.run(core, bare_metal.build(core), [job])[0].counts)
+    assert crc == made.golden_crc and abs(cycles / whole - 1) <= 0.01
+    assert of_program(path.read_bytes(), core.isa)["code"] <= 30_000
+
+
+@nightly
+def test_cmake_builds_it(tmp_path: Path) -> None:
+    """As a library of a project that adds its folder, as pico-sdk's programs do."""
+    write(program("golden_state", CORES), tmp_path / "net")
+    lines = ["project(app C ASM)", "add_subdirectory(net)", "add_executable(app net/main.c)"]
+    lines = ["cmake_minimum_required(VERSION 3.13)", *lines, "target_link_libraries(app net)"]
+    (tmp_path / "CMakeLists.txt").write_text("\n".join(lines))
+    for command in (["cmake", "-S", tmp_path, "-B", tmp_path / "b"], ["cmake", "--build", tmp_path / "b"]):
+        subprocess.run(command, check=True, capture_output=True)
+    assert subprocess.run([tmp_path / "b" / "app"], check=False, capture_output=True).returncode == 0
+
+
+def test_fit_measures_it(tmp_path: Path) -> None:
+    path = tmp_path / "net.mica"
+    path.write_bytes(encode(SMALL["two"]()))
+    found = mica("fit", path, "--board", "MPS2_AN385", "--c", "--json").json["c"]
+    memory = program("two", ["armv7m"]).memory
+    assert (found["constants"], found["ram"]) == (memory.constants, memory.ram)
+    assert 200 < found["code"] < 20_000
+    assert "in C " in mica("fit", path, "--board", "MPS2_AN385", "--c").out
+    assert mica("fit", path, "--board", "MPS2_AN385", "--json").json["c"] is None
 
 
 # The UARTS of Arm's MPS2 boards and of QEMU's virt machine, for the example's macros; the character 4 ends the program.

@@ -235,8 +235,8 @@ def identifier(stem: str) -> str:
 
 
 def one_line(text: str) -> str:
-    """Return a text that ends no comment."""
-    return text.replace("\\", "/").replace("*/", "* /")
+    """Return a text that continues no comment on the next line, as a backslash or a trigraph would at its end."""
+    return text.replace("\\", "/").replace("?", ".")
 
 
 def c_string(text: str) -> str:
