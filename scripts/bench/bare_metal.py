@@ -29,7 +29,7 @@ from mica.packing.model import set_scratch
 from mica.reference.executor import ReferenceModel
 from mica.toolchain.cache import cache_dir
 from mica.toolchain.process import need_program
-from mica.toolchain.source_lists import listed
+from mica.toolchain.source_lists import engine
 
 ROOT = Path(__file__).resolve().parents[2]
 BARE = Path(__file__).resolve().parent / "bare"
@@ -146,9 +146,7 @@ def isa_folder(isa: str, usermod: Path = USERMOD) -> Path:
 
 def sources(isa: str, usermod: Path = USERMOD) -> list[Path]:
     """The portable engine, and the kernels of an instruction set."""
-    folder = isa_folder(isa, usermod)
-    lists = [usermod / "sources.txt", folder / "sources.txt"]
-    return [file for p in lists if p.exists() for file in listed(p)]
+    return engine(usermod, isa_folder(isa, usermod).name)
 
 
 @cache

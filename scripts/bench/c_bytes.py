@@ -15,7 +15,7 @@ CORES = {"M0+": "armv6m", "M4": "armv7em"}
 
 
 def table(paths: list[Path]) -> str:
-    """Return the table in Markdown.."""
+    """Return the table in Markdown."""
     peers: dict[str, dict[str, int]] = json.loads(Path(__file__).with_name("peers.json").read_text())["code"]
     heads = ["network", "constants", "RAM", *(f"mica, {core}" for core in CORES), *peers]
     rows = [heads, ["---"] + ["---:"] * (len(heads) - 1)]

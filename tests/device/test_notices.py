@@ -120,7 +120,7 @@ def test_a_comment_without_its_marks() -> None:
     assert list(notices.comments('x = "# Copyright"\n# Copyright 2\n#\n# two\n', ".py")) == ["Copyright 2\n\ntwo"]
 
 
-def testown_licence_is_the_projects() -> None:
+def test_own_licence_is_the_projects() -> None:
     licence = data_dir("usermod_c").parent / "LICENSE"
     assert licence.is_file() and notices.own_licence() == licence.read_text()
 

@@ -54,13 +54,17 @@ def program(name: str, cores: Sequence[str], checked: bool = False) -> Program:
     return Program(encode(SMALL[name]()), "net", cores, checked)
 
 
+def put(path: Path, text: str) -> Path:
+    """Write a file, and the folders above it."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
 def write(made: Program, folder: Path) -> list[Path]:
     """Write a program's folder; returns its sources."""
-    for path, text in made.files().items():
-        file = folder / path
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(text, encoding="utf-8")
-    return sorted(path for path in (folder / "src").rglob("*") if path.suffix in (".c", ".S"))
+    written = [put(folder / path, text) for path, text in made.files().items()]
+    return sorted(path for path in written if path.suffix in (".c", ".S") and folder / "src" in path.parents)
 
 
 def run_here(folder: Path, flags: Sequence[str] = ("-O0", *SANITIZED)) -> subprocess.CompletedProcess[str]:

@@ -200,9 +200,10 @@ UARTS = {
 }
 BOARD = """\
 #include "board.h"
-static inline int serial(void) {{ {begin}; while (!({full})) {{ }} int c = {data}; return c == 4 ? -1 : c; }}
+static inline int serial(void) {{ while (!({full})) {{ }} int c = {data}; return c == 4 ? -1 : c; }}
+#define MLPERF_BEGIN() {begin}
 #define MLPERF_GET() serial()
-#define MLPERF_PUT(c) ({begin}, {data} = (unsigned char)(c))
+#define MLPERF_PUT(c) ({data} = (unsigned char)(c))
 #define MLPERF_FLUSH() (void)0
 #define MLPERF_MICROSECONDS() ((unsigned long)board_count())
 """

@@ -101,7 +101,7 @@ def arenas() -> str:
 
 def strips() -> Iterator[tuple[str, int, str]]:
     """(model, bytes, extra cycles in per cent) of each of BENCH's models in strips on the M0+ that are not fed."""
-    for _, model, pack, tensors, scratch, _, ratio in cells(section(BENCH, "Strips"), "m0plus"):
+    for _, model, pack, tensors, scratch, _, ratio, *_ in cells(section(BENCH, "Strips"), "m0plus"):
         if "--feed" not in pack:
             size = int(tensors.replace(",", "")) + int(scratch.replace(",", ""))
             yield model, size, f"{100 * float(ratio) - 100:.0f} %"

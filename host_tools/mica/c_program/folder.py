@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 import mica
-from mica.c_program.sources import Engine
+from mica.c_program.sources import LOADER, TOKENISER, Engine
 from mica.c_program.steps import Loaded
 from mica.c_program.structs import Structs
 from mica.engine import native
@@ -20,7 +20,7 @@ from mica.file.codec import decode, without_golden
 from mica.file.model_file import ModelFile, TensorRecord
 from mica.kernels import CUSTOM
 from mica.resources import data_dir
-from mica.toolchain.contents import PARTS as CONTENTS
+from mica.toolchain.contents import of_models
 from mica.toolchain.notices import own_licence
 
 TEMPLATES = Path(__file__).with_name("templates")
@@ -53,25 +53,27 @@ class Memory:
 class Program:
     """A model as C; `name` begins the names of its functions, and of its header."""
 
-    def __init__(self, data: bytes, name: str, cores: Sequence[str], checked: bool = False) -> None:
+    def __init__(self, data: bytes, name: str, cores: Sequence[str], checked: bool = False, url: str = "") -> None:
         engine = native.find()
         if engine is None:
             raise MicaError("mica cc needs mica's C engine", todo="install a C compiler, then mica again")
         self.model, self.name, self.upper = decode(data), name, name.upper()
-        self._names = {"name": name, "NAME": name.upper(), "version": mica.__version__}
+        self._names = {"name": name, "NAME": name.upper(), "version": mica.__version__, "url": url}
         refuse(self.model)
         usermod = data_dir("usermod_c")
-        parts = {part.code for part in CONTENTS if part.code and part.needed(self.model)}
         self._loaded = Loaded(engine, data, self.model, Structs(usermod), name)
         self.vectors = self._loaded.vectors()
-        self.engine = Engine(usermod, self.model.kernels, parts, cores, checked)
+        functions = (LOADER if checked else ()) + (TOKENISER if self.model.tokens else ())
+        self.engine = Engine(usermod, of_models([self.model]).kernels or (), cores, functions, name)
         self._constants = without_golden(data) if checked else self.model.data
+        # The engine takes no section at 0.
+        self._pieces = b"\0\0\0\0" + self._loaded.section("TOKENS") if self.model.tokens else b""
         self.checked = checked
         self.memory = Memory(
             arena=self.model.arena_bytes or 0,
             scratch=max(self.model.scratch_min, min(self.model.scratch_want, SCRATCH)),
             state=self.model.state_bytes or 0,
-            constants=len(self._constants),
+            constants=len(self._constants) + (len(self._pieces) if not checked else 0),
             golden=sum(x.nbytes for g in self.vectors for x in g.inputs),
         )
 
@@ -128,7 +130,12 @@ class Program:
             line for k, i in enumerate(m.inputs) if k != m.fed for line in self._place("input", k, m.tensors[i])
         ]
         functions += [line for k, i in enumerate(m.outputs) for line in self._place("output", k, m.tensors[i])]
-        more = {"numbers": "\n".join(lines), "functions": "\n".join(functions), "fed": self._feeding("fed.h.in")}
+        more = {
+            "numbers": "\n".join(lines),
+            "functions": "\n".join(functions),
+            "fed": self._feeding("fed.h.in"),
+            "text": self._text(".h.in"),
+        }
         more["trust"] = self._filled("checks.h.in" if self.checked else "trusts.h.in", {})
         return self._filled("header.h.in", more)
 
@@ -163,6 +170,7 @@ class Program:
         names = {
             "constants": self._constant_array() if used else "",
             "fed": self._feeding("fed.c.in"),
+            "text": self._text(".c.in", "vocabulary.c.in"),
             "steps": "\n\n".join(constants),
             "run": "\n    ".join(statements),
             "reset": "\n    ".join(resets),
@@ -173,6 +181,7 @@ class Program:
         m = self.model
         names = {"steps": str(len(m.steps)), "tensors": str(len(m.tensors)), "strips": str(int(bool(m.strips)))}
         names |= {"constants": self._constant_array(), "fed": self._feeding("fed_checked.c.in")}
+        names["text"] = self._text(".c.in", "loaded.c.in")
         return self._filled("checked.c.in", names | self._sizes())
 
     def _constant_array(self) -> str:
@@ -190,6 +199,21 @@ class Program:
             return ""
         t = self.model.tensors[self.model.inputs[self.model.fed]]
         return self._filled(template, {"row": str(t.bytes // t.dims[1]), "zero": str(t.zero_point & 255)})
+
+    def _text(self, suffix: str, *before: str) -> str:
+        """Return the functions that make tokens of a text, or their declarations; "" where the model has none."""
+        t = self.model.tokens
+        if t is None:
+            return ""
+        size, writes = int(np.prod(self.model.tensors[self.model.inputs[t.token]].dims)), list[str]()
+        for k, i in enumerate(self.model.inputs):
+            value = "0" if k == t.position else "i < used" if k == t.length else "token"
+            kind = _C_TYPE[self.model.tensors[i].dtype]
+            writes.append(f"{self.name}_input{k or ''}()[i] = ({kind})({value});")
+        names = {"size": str(size), "writes": "\n        ".join(writes), "bytes": str(len(self._pieces) - 4)}
+        names["pieces"] = filled_array("static const unsigned char pieces", self._pieces)
+        parts = [*before, f"text{suffix}", *([f"text_inputs{suffix}"] if t.has("CLASSES") else [])]
+        return "".join(self._filled(part, names) for part in parts) + ("\n" if suffix == ".h.in" else "")
 
     def _golden(self) -> str:
         m, at, moves = self.model, 0, list[str]()

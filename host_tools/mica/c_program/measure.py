@@ -37,19 +37,10 @@ def _linked(program: Program, chain: Any) -> int:
             path.write_text(text, encoding="utf-8")
         sources = [path for path in files if path.suffix in (".c", ".S") and not path.stem.endswith("_golden")]
         entry = f"-Wl,-e,{program.name}_run,-u,{program.name}_begin"
-        command = [
-            f"{chain.prefix}gcc",
-            *flags,
-            *_FLAGS,
-            f"-I{name}/src",
-            *sources,
-            _LINK,
-            entry,
-            "-lgcc",
-            "-o",
-            f"{name}/a",
-        ]
-        done = subprocess.run(command, capture_output=True, text=True, env=clean_environment(), check=False)
+        command = [f"{chain.prefix}gcc", *flags, *_FLAGS, f"-I{name}/src", *sources, _LINK, entry, "-lgcc", "-o"]
+        done = subprocess.run(
+            [*command, f"{name}/a"], capture_output=True, text=True, env=clean_environment(), check=False
+        )
         if done.returncode:
             raise MicaError("the program does not compile:\n  " + "\n  ".join(telling_lines(done.stderr)))
         size = [f"{chain.prefix}size", f"{name}/a"]

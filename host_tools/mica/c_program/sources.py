@@ -12,26 +12,23 @@ from functools import cached_property
 from pathlib import Path
 
 from mica.errors import MicaError
-from mica.kernels import PARTS
-from mica.toolchain.source_lists import listed
+from mica.kernels import KERNEL_BY_NAME, STRIPS, left_out
+from mica.toolchain.source_lists import engine
 
 CORES = ("armv6m", "armv7m", "armv7em", "armv8m", "armv81m", "rv32imc", "xtensa", "c32", "ref")
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.S)
 _NAME = re.compile(r"\bmica_\w+")
+_MACRO = re.compile(r"^#define (mica_\w+)\(", re.M)
 _INCLUDE = re.compile(r'(#include ")([^"]+)(")')
-# At the beginning of a line: a function, of which { or ; says whether it is defined here, and an array.
+# At the beginning of a line: a function, of which { or ; says whether it is defined here, and an object.
 _FUNCTION = re.compile(r"^(?!static\b|typedef\b|extern\b)[A-Za-z_][\w \*]*?\b(mica_\w+)\([^;{]*?([;{])", re.M)
-_ARRAY = re.compile(r"^(?!static\b|typedef\b|extern\b)[A-Za-z_][\w \*]*?\b(mica_\w+)(?:\[\w*\])+ = ", re.M)
-_LABEL = re.compile(
-    r"^ *(?:[A-Z_]+ |\.global )?(mica_\w+)(?=[:,\s])", re.M
-)  # of assembly, or a macro that begins a function
+_OBJECT = re.compile(r"^(?!static\b|typedef\b|extern\b)[A-Za-z_][\w \*]*?\b(mica_\w+)(?:\[\w*\])* = ", re.M)
+# Of assembly, or a macro that begins a function.
+_LABEL = re.compile(r"^ *(?:[A-Z_]+ |\.global )?(mica_\w+)(?=[:,\s])", re.M)
 _STACK = '#if defined(__linux__) && defined(__ELF__)\n    .section .note.GNU-stack, "", %progbits\n#endif\n'
-LOADER = (
-    "mica_load",
-    "mica_run_steps",
-    "mica_set_feed",
-    "mica_window_cuts",
-)  # what a program calls that loads its model as a board does
+# What a program calls that loads its model as a board does, and one that makes tokens of a text.
+LOADER = ("mica_load", "mica_run_steps", "mica_set_feed", "mica_window_cuts")
+TOKENISER = ("mica_encode", "mica_tokens", "mica_token_piece")
 SELECT, CORE = "mica_select.h", "mica_core.h"
 
 
@@ -56,20 +53,21 @@ class _File:
         if self.path.suffix == ".S":
             return set(_LABEL.findall(self.plain))
         functions = {name for name, end in _FUNCTION.findall(self.plain) if end == "{"}
-        return functions | set(_ARRAY.findall(self.plain))
+        return functions | set(_OBJECT.findall(self.plain))
 
 
 class Engine:
     """The files of usermod_c that kernels need on some cores."""
 
     def __init__(
-        self, usermod: Path, kernels: Collection[str], parts: Collection[str], cores: Iterable[str], loader: bool
+        self, usermod: Path, kept: Collection[str], cores: Iterable[str], functions: Collection[str], prefix: str
     ) -> None:
-        self._root, self._kernels, self._parts = usermod.resolve(), kernels, parts
+        self._root, self._kept = usermod.resolve(), kept  # of mica.kernels.PARTS
+        self._kernels = sorted(KERNEL_BY_NAME.keys() & set(kept))
         self._files: dict[Path, _File] = {}
         self.cores = tuple(cores)
-        loaders = (f"mica_load_{kernel.removesuffix('_s8')}" for kernel in kernels)
-        self._loader = (*LOADER, *loaders) if loader else ()
+        loaders = [f"mica_load_{kernel.removesuffix('_s8')}" for kernel in self._kernels if "mica_load" in functions]
+        self._functions, self._prefix = [*functions, *loaders], prefix
         needed: dict[Path, list[str]] = {}  # by file: its cores
         for core in self.cores:
             for path in self._closure(core):
@@ -81,13 +79,10 @@ class Engine:
 
     def _closure(self, core: str) -> set[Path]:
         """Return the sources that a core needs."""
-        own = self._root / "kernels" / "isa" / core / "sources.txt"
-        files = [
-            path.resolve() for path in [*listed(self._root / "sources.txt"), *(listed(own) if own.exists() else [])]
-        ]
+        files = [path.resolve() for path in engine(self._root, core)]
         where = {name: path for path in files for name in self._file(path).defines}
         chosen = self._chosen(self._root / "kernels" / "isa" / core / SELECT)
-        asked = [chosen[f"MICA_{kernel.upper()}"] for kernel in self._kernels] + list(self._loader)
+        asked = [chosen[f"MICA_{kernel.upper()}"] for kernel in self._kernels] + self._functions
         if missing := [name for name in asked if name not in where]:
             raise MicaError(f"usermod_c: no file for {core} has {missing[0]}")
         found = set[Path]()
@@ -154,9 +149,18 @@ class Engine:
         return "\n".join([*lines, "#else", '#error "this folder was written for other cores"', "#endif", ""])
 
     def _core(self) -> str:
-        """Return the header that names the core, by choose.inc or as the only one, and what is left out."""
+        """Return the header that names the core, by choose.inc or as the only one, and what is left out.
+
+        It renames what is seen outside of a file: a program may have several models, or mica itself.
+        """
         text = (self._root / "kernels" / "isa" / "choose.inc").read_text(encoding="utf-8")
         chosen = re.sub(r"^(\w+)$", r"#define MICA_CORE_\1", _COMMENT.sub("", text).strip(), flags=re.M)
         own = f"#define MICA_CORE_{self.cores[0]}" if len(self.cores) == 1 else chosen
-        without = [f"#define MICA_WITHOUT_{p.upper()} 1" for p in PARTS if p not in {*self._kernels, *self._parts}]
-        return "\n".join(["#ifndef MICA_CORE_H", "#define MICA_CORE_H", own, *without, "#endif", ""])
+        without = [f"#define MICA_WITHOUT_{p.upper()} 1" for p in left_out(self._kept)]
+        macros = {name for file in self._files.values() for name in _MACRO.findall(file.text)}  # for what is left out
+        defined = {name for path in self.needed for name in self._file(path).defines}
+        names = [
+            f"#define {name} {self._prefix}_{name}"
+            for name in sorted(defined - (set() if STRIPS in self._kept else macros))
+        ]
+        return "\n".join(["#ifndef MICA_CORE_H", "#define MICA_CORE_H", own, *without, *names, "#endif", ""])

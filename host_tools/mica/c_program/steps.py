@@ -86,6 +86,11 @@ class Loaded(NativeModel):
                 return f"({self._prefix}_{name} + {value - begin})"
         raise MicaError("a step has an address outside of the model")
 
+    def section(self, name: str) -> bytes:
+        """Return the bytes of a section of the file."""
+        section = self._head.file.s[SECTIONS[name]]
+        return ctypes.string_at(self._head.file.base + section.offset, section.bytes)
+
     def code(self) -> tuple[list[str], list[str]]:
         """Return (constants and functions of the steps, statements of a run)."""
         made, statements = list[str](), list[str]()

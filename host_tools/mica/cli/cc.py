@@ -23,10 +23,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         --name NAME      of its functions (default: that of the file)
         --core C         kernels of one core: {", ".join(sources.CORES)} (default: the compiler's macros choose)
         --example NAME   mlperf: also a program that speaks MLPerf Tiny's protocol
+        --url URL        of its page, for Arduino's library.properties
         --checked        with the loader, which validates the model each time the program begins
         """,
         output={"required": True},
         example={"choices": ("mlperf",)},
+        url={"default": ""},
         core={"action": "append", "choices": sources.CORES},
     )
 
@@ -37,7 +39,7 @@ def run(args: argparse.Namespace) -> int:
     data = target.read_model(args.model)
     name = folder.identifier(args.name or Path(args.model).stem)
     with found_at(args.model):
-        program = folder.Program(data, name, args.core or sources.CORES, args.checked)
+        program = folder.Program(data, name, args.core or sources.CORES, args.checked, args.url)
         files = program.files() | ({"mlperf.c": program.mlperf()} if args.example else {})
     for path, content in files.items():
         (where / path).parent.mkdir(parents=True, exist_ok=True)

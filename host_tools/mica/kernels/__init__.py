@@ -1,7 +1,9 @@
 """The list of all kernels. A kernel is one row (`base.Kernel`) in the file of its family."""
 
+from collections.abc import Collection
 from importlib import import_module
 
+from mica.errors import MicaError
 from mica.kernels.base import Kernel
 from mica.kernels.custom import CUSTOM as CUSTOM
 
@@ -32,6 +34,14 @@ PICTURE, RAW, TOKENS, STRIPS, CODES4, LINES, LEARN, PDM = (
 )
 THREES = ("paired", "winograd")
 PARTS = (*(k.name for k in KERNELS), PICTURE, RAW, TOKENS, STRIPS, CODES4, LINES, LEARN, PDM, *THREES)
+
+
+def left_out(kept: Collection[str] | None) -> tuple[str, ...]:
+    """Return PARTS without those kept, none where that is None. Raises MicaError for one that is no part."""
+    if unknown := sorted(set(kept or ()) - set(PARTS)):
+        raise MicaError(f"{unknown[0]} is no kernel")
+    return tuple(part for part in PARTS if kept is not None and part not in kept)
+
 
 # Kernels whose output may lie exactly on an input of the same size. Everywhere else outputs and inputs share no byte.
 IN_PLACE = tuple(k.name for k in KERNELS if k.in_place)

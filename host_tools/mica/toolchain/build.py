@@ -21,7 +21,7 @@ from typing import TypedDict, Unpack
 
 from mica.boards import BoardSpec
 from mica.errors import MicaError, Unsupported
-from mica.kernels import KERNELS, PARTS
+from mica.kernels import KERNELS, left_out
 from mica.resources import data_dir
 from mica.toolchain import ports, sources
 from mica.toolchain.cache import Progress, cache_dir, locked, quiet
@@ -156,15 +156,11 @@ def _make_job(
         if not path.is_file():
             raise MicaError(f"{path} is not there", todo="expected a MicroPython manifest (a .py file)")
     contents = contents or usual(board)
-    kernels = contents.kernels
-    unknown = set(kernels or ()) - set(PARTS)
-    if unknown:
-        raise MicaError(f"{sorted(unknown)[0]} is no kernel")
+    without = left_out(contents.kernels)
     check_names(extras)
     if extras and not board.network:
         raise MicaError(f"{board.name} has no network, which {', '.join(extras)} needs")
     more = tuple(sorted(set(extras)))
-    without = tuple(name for name in PARTS if kernels is not None and name not in kernels)
     places = (str(board.folder), str(data_dir("firmware")), str(data_dir("usermod_c")))
     key = repr((*places, size, paths, without, contents.fallback, mp.key))
     if more:

@@ -110,10 +110,15 @@ def chosen(models: Sequence[str], names: Collection[str] = (), family: str | Non
     if not models:
         return replace(ALL, fallback=FALLBACK in names)
     found = [_read(path) for path in models]
+    purpose = ", ".join(Path(path).stem for path in models) if len(models) < 4 else f"{len(models)} models"
+    return replace(of_models(found, names, purpose), code=tree_code.source(found))
+
+
+def of_models(found: Sequence[ModelFile], names: Collection[str] = (), purpose: str = "") -> Contents:
+    """Return the needs of some models, and the parts `names`."""
     kernels = {s.kernel for m in found for s in m.steps} - {CUSTOM.name}  # which is in no firmware
     parts = {part.name for part in PARTS if any(part.needed(m) for m in found)}
-    purpose = ", ".join(Path(path).stem for path in models) if len(models) < 4 else f"{len(models)} models"
-    return replace(_contents(kernels, parts | set(names), purpose), code=tree_code.source(found))
+    return _contents(kernels, parts | set(names), purpose)
 
 
 def _contents(kernels: set[str], kept: Collection[str], purpose: str) -> Contents:

@@ -20,13 +20,13 @@ from pathlib import Path
 
 from mica.boards.isa import Native, natives
 from mica.errors import MicaError
-from mica.kernels import PARTS
+from mica.kernels import left_out
 from mica.resources import data_dir
 from mica.toolchain import native_image, sources, xtensa_cc
 from mica.toolchain.cache import Progress, cache_dir, locked, quiet
 from mica.toolchain.micropython import MicroPython, choose
 from mica.toolchain.process import clean_environment, need_program, run_logged, telling_lines
-from mica.toolchain.source_lists import listed
+from mica.toolchain.source_lists import engine, listed
 
 ARM = "arm-none-eabi-"
 WINDOWED = "xtensawin-"  # its compiler is put together here, see xtensa_cc.py
@@ -112,10 +112,7 @@ def build(
     begun = time.monotonic()
     if name not in ARCHS:
         raise MicaError(f"no architecture is called {name!r}", todo=f"known are {', '.join(ARCHS)}")
-    unknown = sorted(set(kernels or ()) - set(PARTS))
-    if unknown:
-        raise MicaError(f"{unknown[0]} is no kernel")
-    without = tuple(k for k in PARTS if kernels is not None and k not in kernels)
+    without = left_out(kernels)
     arch = ARCHS[name]
     need_program("make", "make")
     if arch.prefix != WINDOWED:
@@ -180,12 +177,9 @@ def _binding() -> list[Path]:
 
 
 def _engine(arch: Native) -> list[Path]:
-    own = data_dir("usermod_c") / "kernels" / "isa" / arch.isa / "sources.txt"
-    more = listed(own) if own.exists() else []
-    more += [data_dir("usermod_c") / "natmod" / _OWN[member] for member in arch.own]
-    if arch.prefix == WINDOWED:
-        more += xtensa_cc.LIBRARY
-    return _listed("sources.txt") + more
+    files = engine(data_dir("usermod_c"), arch.isa)
+    files += [data_dir("usermod_c") / "natmod" / _OWN[member] for member in arch.own]
+    return files + (xtensa_cc.LIBRARY if arch.prefix == WINDOWED else [])
 
 
 def _includes(arch_isa: str) -> list[str]:

@@ -18,3 +18,9 @@ def listed(path: Path) -> list[Path]:
         elif words:
             files.append(path.parent / words[0])
     return files
+
+
+def engine(usermod: Path, isa: str) -> list[Path]:
+    """Return the engine's files, and those of the kernels of an instruction set."""
+    own = usermod / "kernels" / "isa" / isa / "sources.txt"
+    return listed(usermod / "sources.txt") + (listed(own) if own.exists() else [])

@@ -1,5 +1,6 @@
 // Winograd's F(2x2,3x3) on a Cortex-M with the DSP instructions: transforms of int16 pairs and their products, modulo
 // 2^32. Layouts and the order of positions: conv2d_winograd.c.
+#ifndef MICA_WITHOUT_WINOGRAD
     .syntax unified
     .thumb
 #include "../thumb.inc"
@@ -289,3 +290,4 @@ done:
 mica_dsp_winograd_code:
     .word steps_end + 1, stored + 1, fresh + 1, done + 1
     .size mica_dsp_winograd_code, . - mica_dsp_winograd_code
+#endif

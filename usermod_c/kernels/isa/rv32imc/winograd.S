@@ -1,5 +1,6 @@
 // Winograd's F(2x2,3x3) on RV32IM: the products of sixteen positions, four tiles against four channels, and what
 // becomes of their sums. Layouts and the order of positions: conv2d_winograd.c.
+#ifndef MICA_WITHOUT_WINOGRAD
     .option norelax
 #include "registers.inc"
     .section .text.mica_rv32_winograd, "ax", @progbits
@@ -178,3 +179,4 @@ tile:
     SATURATE a6, 2, a2
     SATURATE t1, 3, a2
     .size mica_rv32_winograd, . - mica_rv32_winograd
+#endif
