@@ -268,6 +268,7 @@ for (const [sensor, wires, rate, count] of [['adc', '', 1000, 200], ['mpu6050', 
   const said = await click('#record', 'Recorded');
   seen.recorded.push(said.startsWith('Recorded') ? await download(page.locator('#recordings li').last().locator('a')) : said);
 }
+seen.zip = await download(page.locator('#all-recordings'));
 await page.locator('#sensor').selectOption('mpu6500');
 seen.noSensor = await click('#record', 'NEVER');
 await page.locator('#wires').fill('sda=x');

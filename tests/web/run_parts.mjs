@@ -6,7 +6,7 @@ import { pathToFileURL } from 'node:url';
 const [page, engine, file] = process.argv.slice(2);
 const module = (folder, name) => import(pathToFileURL(join(folder, name)));
 const { halfImage, commitPage } = await module(page, 'romfs.mjs');
-const { npz, uf2, wav } = await module(page, 'bytes.mjs');
+const { npz, uf2, wav, zip } = await module(page, 'bytes.mjs');
 const { fit } = await module(page, 'fit.mjs');
 const { load } = await module(engine, 'mica.mjs');
 const cases = JSON.parse(readFileSync(file, 'utf8'));
@@ -28,5 +28,6 @@ console.log(JSON.stringify({
   fits,
   npz: text(npz(bytes(cases.samples), 6, 100)),
   wav: text(wav(bytes(cases.samples), 16000)),
+  zip: text(zip(Object.fromEntries(cases.clips.map(([name, clip]) => [name, wav(bytes(clip), 16000)])))),
   uf2: text(uf2(flash, cases.uf2)),
 }));

@@ -13,6 +13,7 @@ import sys
 import urllib.error
 import urllib.request
 import wave
+import zipfile
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -220,6 +221,9 @@ def test_the_virtual_pico(made: Path, given: Path, tmp_path: Path, firmware: Cal
     check_push(seen)
     assert seen["recorded"] == ["still-1.wav", "still-2.npz", "still-3.wav"], seen["recorded"]
     shaken, moved, heard = (recorded(tmp_path / name) for name in seen["recorded"])
+    with zipfile.ZipFile(tmp_path / seen["zip"]) as archive:
+        for name, alone in zip(archive.namelist(), seen["recorded"], strict=True):
+            assert name == f"still/000{alone[6:]}" and archive.read(name) == (tmp_path / alone).read_bytes()
     assert len(shaken) == 200 and len(set(shaken.tolist())) > 10
     rows = {tuple(row) for row in MOVED.tolist()} | {(0, 0, 0, 0, 0, 0)}
     assert moved.shape == (40, 6) and len({tuple(row) for row in moved.tolist()}) > 20

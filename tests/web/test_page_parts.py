@@ -22,6 +22,7 @@ from mica.cost.table import Table
 from mica.file import codec
 from mica.images import romfs, uf2
 from mica.toolchain import wasm
+from mica.training import examples
 from mica.web import site
 
 HERE = Path(__file__).resolve().parent
@@ -29,6 +30,7 @@ ROOT = HERE.parents[1]
 PAGE = ROOT / "host_tools" / "web" / "page"
 GOLDEN = sorted((ROOT / "tests" / "format" / "golden").glob("*.mica"))
 RNG = np.random.default_rng(0)
+CLIPS = {f"{label}/000{k}.wav": RNG.normal(0, 900, 16000).astype(np.int16) for label in ("oui", "où") for k in range(3)}
 SAMPLES = RNG.integers(-(2**15), 2**15, (50, 6)).astype(np.int16)
 SPANS = [[0, 8192], [0x8000, 4096]]
 FAMILY = uf2.RP2040
@@ -80,6 +82,7 @@ def said(models: list[bytes], boards: list[dict[str, Any]], tmp_path_factory: py
         "models": [text(data) for data in models],
         "boards": boards,
         "samples": text(SAMPLES.tobytes()),
+        "clips": [[name, text(clip.tobytes())] for name, clip in CLIPS.items()],
         "uf2": {"base": 0x10000000, "family": FAMILY, "spans": SPANS},
     }
     path = tmp_path_factory.mktemp("parts") / "cases.json"
@@ -114,6 +117,14 @@ def test_files_of_recordings_and_firmware(said: dict[str, Any]) -> None:
     flash = bytes(i * 7 & 255 for i in range(1 << 16))
     parts = [(0x10000000 + at, flash[at : at + n]) for at, n in SPANS]
     assert base64.b64decode(said["uf2"]) == uf2.build(parts, FAMILY)
+
+
+def test_an_archive_of_recordings(said: dict[str, Any], tmp_path: Path) -> None:
+    """What the page hands is what mica train takes."""
+    (tmp_path / "recordings.zip").write_bytes(base64.b64decode(said["zip"]))
+    found = examples.read(tmp_path / "recordings.zip")
+    assert found.paths == tuple(CLIPS) and found.names == ("oui", "où") and found.rate == 16000
+    assert np.array_equal(np.rint(found.inputs * 32768).astype(np.int16), list(CLIPS.values()))
 
 
 def test_fit(

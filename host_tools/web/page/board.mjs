@@ -1,6 +1,6 @@
 // Board: a real one over Web Serial. What it is; mica and models onto it, tested and compared; samples of a sensor; its prompt.
 import { load } from './engine/mica.mjs';
-import { base64 } from './bytes.mjs';
+import { base64, zip } from './bytes.mjs';
 import { $, bytesOf, guarded, make, number } from './dom.mjs';
 import { architecture, firmware, howToInstall, install } from './install.mjs';
 import { push } from './push.mjs';
@@ -155,6 +155,8 @@ async function compare() {
   say(`${name}: the same bytes as this page for ${model.info.golden} inputs; ${(micros / 1000).toFixed(1)} ms on the board.`);
 }
 
+const recorded = {}; // the files of this visit, in folders by label
+
 // Samples of a sensor, in a file by the name of their label.
 async function keep() {
   const [rate, count] = ['record-rate', 'record-count'].map((id) => Number($(id).value));
@@ -163,8 +165,13 @@ async function keep() {
   if (!(rate >= 1 && rate <= 96000 && count >= 1 && count <= 40000)) throw new Error('1 to 40000 samples are expected, at 1 to 96000 a second');
   say('Recording ...');
   const { ending, bytes } = await record(board, site.programs, $('sensor').value, $('wires').value.trim(), rate, count);
-  const name = `${label}-${$('recordings').children.length + 1}.${ending}`;
+  const place = $('recordings').children.length + 1;
+  const name = `${label}-${place}.${ending}`;
   const link = make('a', { href: `data:application/octet-stream;base64,${base64(bytes)}`, download: name }, name);
   $('recordings').append(make('li', {}, link, `: ${number(count)} samples`));
-  say(`Recorded. Save the file into a folder named ${label}.`);
+  recorded[`${label}/${String(place).padStart(4, '0')}.${ending}`] = bytes;
+  URL.revokeObjectURL($('all-recordings').href);
+  $('all-recordings').href = URL.createObjectURL(new Blob([zip(recorded)]));
+  $('all-recordings').parentElement.hidden = false;
+  say(`Recorded. Save the file into a folder named ${label}, or all of them for mica train.`);
 }

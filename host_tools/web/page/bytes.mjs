@@ -1,4 +1,4 @@
-// Bytes as other programs want them: base64, CRC-32, and files of recordings (.wav, .npz) and of firmware (.uf2).
+// Bytes as other programs want them: base64, CRC-32, and files of recordings (.wav, .npz, .zip) and of firmware (.uf2).
 export function base64(bytes) {
   let text = '';
   for (const byte of bytes) text += String.fromCharCode(byte);
@@ -47,15 +47,24 @@ function npy(type, shape, data) {
 
 // Rows of int16 numbers, as `mica record` keeps those of a motion sensor: x [1, n, columns], and the rate.
 export function npz(samples, columns, rate) {
-  const files = { 'x.npy': npy('<i2', [1, samples.length / (2 * columns), columns], samples), 'rate.npy': npy('<i8', [], joined([8, rate])) };
-  let whole = new Uint8Array(0);
+  return zip({ 'x.npy': npy('<i2', [1, samples.length / (2 * columns), columns], samples), 'rate.npy': npy('<i8', [], joined([8, rate])) });
+}
+
+// An archive of files by their names, not packed.
+export function zip(files) {
+  const parts = [];
   let directory = new Uint8Array(0);
-  for (const [name, data] of Object.entries(files)) {
-    const facts = joined([2, 20], [2, 0], [2, 0], [4, 0x00210000], [4, crc32(data)], [4, data.length], [4, data.length], [2, name.length], [2, 0]);
-    directory = joined(directory, [4, 0x02014b50], [2, 20], facts, [2, 0], [2, 0], [2, 0], [4, 0], [4, whole.length], name);
-    whole = joined(whole, [4, 0x04034b50], facts, name, data);
+  let at = 0;
+  for (const [path, data] of Object.entries(files)) {
+    const name = new TextEncoder().encode(path);
+    // 0x800: names are in UTF-8.
+    const facts = joined([2, 20], [2, 0x800], [2, 0], [4, 0x00210000], [4, crc32(data)], [4, data.length], [4, data.length], [2, name.length], [2, 0]);
+    directory = joined(directory, [4, 0x02014b50], [2, 20], facts, [2, 0], [2, 0], [2, 0], [4, 0], [4, at], name);
+    parts.push(joined([4, 0x04034b50], facts, name, data));
+    at += parts.at(-1).length;
   }
-  return joined(whole, directory, [4, 0x06054b50], [4, 0], [2, 2], [2, 2], [4, directory.length], [4, whole.length], [2, 0]);
+  const n = parts.length;
+  return joined(...parts, directory, [4, 0x06054b50], [4, 0], [2, n], [2, n], [4, directory.length], [4, at], [2, 0]);
 }
 
 // A file that the boot loader of an RP2 copies into flash. spans: [offset in flash, bytes] of what it writes, multiples of 256.
