@@ -11,14 +11,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 if TYPE_CHECKING:
     from mica.compile.packed import Options, Packed, Samples
     from mica.run.model import Model
+    from mica.training.run import Result
 
 __version__ = "0.1.0"
-__all__ = ["Model", "__version__", "load", "pack"]
+__all__ = ["Model", "__version__", "load", "pack", "train"]
 
 
 def pack(model: str | Path, samples: Samples = None, **options: Unpack[Options]) -> Packed:
@@ -40,6 +41,18 @@ def load(model: str | Path | bytes) -> Model:
     from mica.run.model import Model
 
     return Model(model)
+
+
+def train(data: str | Path, **options: Any) -> Result:
+    """Train a model on a folder with a folder of examples for each label, or on a table.
+
+    `result.save("x.mica")` keeps it. options: of `mica train`, as in `mica.training.run.Options`. Raises
+    mica.errors.MicaError for data that nothing can be learnt from, and mica.errors.Unsupported where no network keeps the
+    contract.
+    """
+    from mica.training import run
+
+    return run.train(data, run.options_of(options))
 
 
 def __getattr__(name: str) -> object:

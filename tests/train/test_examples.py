@@ -1,4 +1,5 @@
-"""Folders, archives and tables as examples; groups that stay on one side; changed examples; features of many at once."""
+"""Folders, archives and tables as examples; groups that stay on one side; changed examples; features of many at
+once."""
 
 from __future__ import annotations
 

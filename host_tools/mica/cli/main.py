@@ -23,6 +23,7 @@ from mica.printable import printable_lines
 
 # In the order of the help: the way of a model first, then boards. Here, so that `mica -h` imports no command.
 COMMANDS = {
+    "train": "a model from labelled recordings, pictures or a table",
     "pack": "quantise an ONNX or TensorFlow Lite model and pack it into one flat file",
     "info": "what a .mica file holds",
     "generate": "text from a language model",

@@ -1,8 +1,10 @@
-"""Batches to learn from: examples as other days, rooms, voices and hands would have given them, as the network takes them.
+"""Batches to learn from: examples as other days, rooms, voices and hands would have given them, as the network takes
+them.
 
 Sound is shifted, played faster or slower, gets noise (a folder's, made, and other people's words) and another loudness;
 its spectrum is tilted as by another microphone, stretched as by another throat, and parts of it are hidden. Motion is
-scaled, stretched, moved in time and shaken. Pictures are moved, mirrored, lit otherwise. Rows of tables stay as they are.
+scaled, stretched, moved in time and shaken. Pictures are moved, mirrored, lit otherwise. Rows of tables stay as they
+are.
 """
 
 from dataclasses import dataclass, field, replace
@@ -35,8 +37,8 @@ ONE_G = 16384  # int16 steps of a motion sensor; of smaller numbers a front end 
 
 @dataclass(frozen=True)
 class Recipe:
-    """front_end: what packing puts before the network, None of one that takes what is recorded. mean, spread: float32, of
-    an x: the network's first step is (x - mean) / spread. shape: of an x."""
+    """front_end: what packing puts before the network, None of one that takes what is recorded. mean, spread:
+    float32, of an x: the network's first step is (x - mean) / spread. shape: of an x."""
 
     examples: Examples
     front_end: str | None
@@ -64,7 +66,8 @@ class Recipe:
         return np.asarray(x if self._front is None else spectra.compute(self._front, x), F)
 
     def batch(self, rng: np.random.Generator, size: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return so many changed examples, float32 [size, *shape], and their labels int64 [size]; as many of each label."""
+        """Return so many changed examples, float32 [size, *shape], and their labels int64 [size]; as many of each
+        label."""
         rows = self._drawn(rng, size)
         x = self.examples.inputs[rows]
         kind = self.examples.kind
@@ -128,8 +131,8 @@ class Recipe:
 
 
 def recipe_of(examples: Examples, noise: Path | None = None, front_end: str | None = None) -> Recipe:
-    """Return how to learn from these examples. noise: a folder of recordings that sound may be mixed with. front_end: in
-    place of the usual one of the kind; "features": statistics and spectra of motion. Raises MicaError."""
+    """Return how to learn from these examples. noise: a folder of recordings that sound may be mixed with. front_end:
+    in place of the usual one of the kind; "features": statistics and spectra of motion. Raises MicaError."""
     if examples.kind == "sound":
         return _of_sound(examples, noise, front_end)
     shape = examples.inputs.shape[1:]
@@ -217,7 +220,8 @@ def _hidden(rng: np.random.Generator, x: np.ndarray) -> np.ndarray:
 
 
 def _moved(rng: np.random.Generator, x: np.ndarray) -> np.ndarray:
-    """Change motion [n, rows, axes]: another strength, speed and moment, a tremble, a sensor that lies a little askew."""
+    """Change motion [n, rows, axes]: another strength, speed and moment, a tremble, a sensor that lies a little
+    askew."""
     n, rows, axes = x.shape
     size = x.std(axis=(0, 1))
     out = np.empty_like(x)
@@ -257,7 +261,8 @@ def _mirrors(examples: Examples) -> bool:
 
 
 def _seen(rng: np.random.Generator, x: np.ndarray, mirrors: bool) -> np.ndarray:
-    """Change pictures [n, height, width, channels] of bytes: moved, mirrored, lighter, with more or less contrast, grainy."""
+    """Change pictures [n, height, width, channels] of bytes: moved, mirrored, lighter, with more or less contrast,
+    grainy."""
     n, height, width, channels = x.shape
     down, right = (rng.integers(-(m // 10), m // 10 + 1, n) for m in (height, width))
     rows = np.clip(np.arange(height) + down[:, None], 0, height - 1)

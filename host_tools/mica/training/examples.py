@@ -397,7 +397,8 @@ def _joined(shown: Path, kind: str, pieces: Sequence[_Piece], rate: float, notes
 
 
 def _checked(shown: Path, examples: Examples) -> Examples:
-    """Add what is odd about the counts. Raises MicaError where there is nothing to tell apart, or a label is in one file."""
+    """Add what is odd about the counts. Raises MicaError where there is nothing to tell apart, or a label is in one
+    file."""
     if len(examples.names) < 2:
         todo = "expected two or more; a word alone needs a label 'other' with speech that is not the word"
         raise MicaError(f"{shown}: has the one label '{examples.names[0]}'", todo=todo)

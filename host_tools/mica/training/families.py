@@ -21,7 +21,7 @@ SMALL = 16  # rows or columns of a picture, below which the first convolution ke
 
 
 class Model(Protocol):
-    """Whatever gives probabilities of the labels."""
+    """A network or a forest: it gives probabilities of the labels."""
 
     def probabilities(self, x: Array) -> Array:
         """Return float32 [n, labels] of examples as a recipe gives them."""
@@ -31,9 +31,9 @@ class Model(Protocol):
 class Plan:
     """One candidate before it has learnt.
 
-    family: "depthwise", "steps", "dense" or "forest". sizes: filters of each layer (of a forest its trees, and their depth).
-    strides: of each of them. pool: the last layer sees means, not all places. front_end: None takes the usual one of the kind.
-    steps: of training.
+    family: "depthwise", "steps", "dense" or "forest". sizes: filters of each layer (of a forest its trees, and their
+    depth). strides: of each of them. pool: the last layer sees means, not all places. front_end: None takes the usual
+    one of the kind. steps: of training.
     """
 
     family: str

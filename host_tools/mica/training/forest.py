@@ -68,8 +68,8 @@ class Forest:
 
     @classmethod
     def grown(cls, x: Array, y: Array, labels: int, size: tuple[int, ...], seed: int) -> Forest:
-        """Grow a forest on examples [n, columns], each label with the same weight in every sample. size: trees, and their
-        depth."""
+        """Grow a forest on examples [n, columns], each label with the same weight in every sample. size: trees, and
+        their depth."""
         trees, depth = size
         counts = np.bincount(y, minlength=labels)
         weight = 1 / counts[y]

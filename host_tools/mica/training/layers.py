@@ -18,7 +18,8 @@ MOMENTUM = 0.1  # of a norm: the share of a batch in what is kept for later
 
 
 class Layer:
-    """values: learnt arrays by name; kept: arrays that follow the batches; gradients: of `values`, by the last `backward`."""
+    """values: learnt arrays by name; kept: arrays that follow the batches; gradients: of `values`, by the last
+    `backward`."""
 
     def __init__(self, **values: Array) -> None:
         self.values = values
@@ -84,7 +85,8 @@ class Conv(Layer):
 
 
 class Depthwise(Layer):
-    """A filter of its own for each channel, without bias: shifted pictures, multiplied and added. w: [height, width, channels]."""
+    """A filter of its own for each channel, without bias: shifted pictures, multiplied and added. w: [height, width,
+    channels]."""
 
     def __init__(self, rng: Rng, kernel: tuple[int, int], channels: int, stride: tuple[int, int]) -> None:
         self.kernel, self.stride = kernel, stride
@@ -232,7 +234,8 @@ class Dropout(Layer):
 class Network:
     """Layers one behind the other, for examples of one form.
 
-    view: the form in which the first layer takes an example. mean, spread: of the examples, which become (x - mean) / spread.
+    view: the form in which the first layer takes an example. mean, spread: of the examples, which become (x - mean) /
+    spread.
     """
 
     def __init__(self, layers: Sequence[Layer], view: tuple[int, ...], mean: Array, spread: Array) -> None:
@@ -281,7 +284,8 @@ def softmax(logits: Array) -> Array:
 
 
 def cross_entropy(logits: Array, y: Array, smooth: float = 0.0) -> tuple[float, Array]:
-    """Return the mean loss of a batch, and its gradient. smooth: the share of a target that goes to all labels alike."""
+    """Return the mean loss of a batch, and its gradient. smooth: the share of a target that goes to all labels
+    alike."""
     n, labels = logits.shape
     target = np.full((n, labels), smooth / labels, logits.dtype)
     target[np.arange(n), y] += 1 - smooth

@@ -1,7 +1,7 @@
 """A trained network as an ONNX model: what the ordinary compile packs, and the way out to other frameworks.
 
-Inputs: "features" [1, 1, frames, bands] of sound; "x" [1, steps, axes] of motion, [1, channels, height, width] of pictures,
-[1, columns] of tables and statistics. The output holds the probabilities of the labels.
+Inputs: "features" [1, 1, frames, bands] of sound; "x" [1, steps, axes] of motion, [1, channels, height, width] of
+pictures, [1, columns] of tables and statistics. The output holds the probabilities of the labels.
 """
 
 from __future__ import annotations
@@ -136,10 +136,7 @@ def _forest(forest: Forest, columns: int, labels: tuple[str, ...]) -> bytes:
     )
     g.nodes.append(node)
     inputs = [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, columns])]
-    outputs = [
-        helper.make_tensor_value_info("label", TensorProto.INT64, [1]),
-        helper.make_tensor_value_info("probabilities", TensorProto.FLOAT, [1, len(labels)]),
-    ]
+    outputs = [helper.make_tensor_value_info("probabilities", TensorProto.FLOAT, [1, len(labels)])]
     return _file(g, inputs, outputs, [helper.make_opsetid("", OPSET), helper.make_opsetid("ai.onnx.ml", 3)], labels)
 
 

@@ -42,8 +42,8 @@ class Adam:
 
 @dataclass(frozen=True)
 class Settings:
-    """steps: of `batch` examples each. rate: the largest, behind the warm-up. smooth: of targets. cycle: steps until the rate is as at
-    the beginning again, by default all."""
+    """steps: of `batch` examples each. rate: the largest, behind the warm-up. smooth: of targets. cycle: steps until
+    the rate is as at the beginning again, by default all."""
 
     steps: int
     cycle: int | None = None

@@ -1,4 +1,4 @@
-"""What a training keeps while it runs: so that Ctrl-C ends it in good order, and a second run goes on."""
+"""The state of a training while it runs: so that Ctrl-C ends it in good order, and a second run goes on."""
 
 from __future__ import annotations
 

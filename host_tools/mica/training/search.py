@@ -1,7 +1,7 @@
 """The choice of a network under a contract: the cost model judges all candidates before any of them is trained.
 
-Those that keep the contract are trained in rungs on a part of the training examples, and judged on the rest of them; after each rung
-the better half goes on. Examples that are held out never choose.
+Those that keep the contract are trained in rungs on a part of the training examples, and judged on the rest of them;
+after each rung the better half goes on. Examples that are held out never choose.
 """
 
 from __future__ import annotations
@@ -33,7 +33,8 @@ RUNG = 500  # steps; a shorter rung judges chance
 
 @dataclass(frozen=True)
 class Contract:
-    """What the model may take: milliseconds a run, bytes of tensors and scratch, bytes of the file; None where it does not matter.
+    """Limits of a model: milliseconds a run, bytes of tensors and scratch, bytes of the file; None where it does not
+    matter.
 
     With limits the error of the prediction counts, too, so that the board keeps them.
     """
@@ -98,7 +99,8 @@ def costs(state: State, contract: Contract) -> Candidate:
 def compiled(
     onnx: bytes, samples: Array, contract: Contract, watch: Watch | None = None, **options: Unpack[Options]
 ) -> State:
-    """Return the packed model of an .onnx file's bytes for the contract's board; options: of `mica.pack`. Raises MicaError."""
+    """Return the packed model of an .onnx file's bytes for the contract's board; options: of `mica.pack`. Raises
+    MicaError."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "trained.onnx"
         path.write_bytes(onnx)
@@ -124,9 +126,10 @@ def front_end(recipe: Any) -> Options:
 
 
 def entrants(found: Sequence[Candidate], most: int = TRAINED) -> list[Candidate]:
-    """Return the candidates that are worth training: those that keep the contract, the largest of them and some smaller.
+    """Return the candidates that are worth training: of each family those that keep the contract, the largest and
+    some smaller.
 
-    Without limits a network of middle size is large enough. Raises Unsupported where none keeps it: one line says what is too tight.
+    Raises Unsupported where none keeps it: one line says what is too tight.
     """
     fit = sorted((c for c in found if not c.fault), key=size)
     if not fit:
@@ -134,8 +137,13 @@ def entrants(found: Sequence[Candidate], most: int = TRAINED) -> list[Candidate]
         raise Unsupported(
             f"no network keeps the contract; the nearest, {nearest.name}: {nearest.fault}", todo="allow more of it"
         )
-    places = np.unique(np.linspace(len(fit) // 3, len(fit) - 1, most).round().astype(int))
-    return [fit[k] for k in places]
+    chosen = []
+    for family in dict.fromkeys(c.plan.family for c in fit):
+        of = [c for c in fit if c.plan.family == family]
+        n = max(1, round(most * len(of) / len(fit)))
+        places = np.unique(np.linspace(len(of) // 3 if n > 1 else len(of) - 1, len(of) - 1, n).round().astype(int))
+        chosen += [of[k] for k in places]
+    return chosen
 
 
 def size(c: Candidate) -> tuple[float, int]:

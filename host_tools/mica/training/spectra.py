@@ -16,7 +16,8 @@ _AT_ONCE = 64  # recordings: spectra of more would leave the processor's caches
 
 
 def compute(f: Front, x: np.ndarray) -> np.ndarray:
-    """Return float32 [n, rows, columns] of sound [n, samples] in int16 steps, or [n, features] of motion [n, rows, axes]."""
+    """Return float32 [n, rows, columns] of sound [n, samples] in int16 steps, or [n, features] of motion [n, rows,
+    axes]."""
     of = _of_sound if isinstance(f, FrontEnd) else _of_motion
     parts = [of(f, x[k : k + _AT_ONCE]) for k in range(0, len(x), _AT_ONCE)]  # type: ignore[arg-type]
     return np.concatenate(parts)

@@ -1,4 +1,4 @@
-"""What is learnt from and what is held out: recordings of one speaker, day or file stay together."""
+"""The split into examples to learn from and examples held out: recordings of one speaker, day or file stay together."""
 
 import numpy as np
 
