@@ -109,14 +109,15 @@ class Listener:
     """An iterator over the events that the model recognises, for `for` and `async for`; it ends when its source does.
 
     Settings are given by name: threshold=0.8. An event comes when the mean of a label's last outputs reaches the
-    threshold. The same label gives another event only after its mean has been below. scores: means of the last outputs,
-    one for each label. used: share of the time so far that runs of the model have taken.
+    threshold. The same label gives another event only after its mean has been below. Each label of a file of
+    `mica pack --together` is judged alone. scores: means of the last outputs, one for each label. used: share of the
+    time so far that runs of the model have taken.
     """
 
     rate: int = 0  # samples a second, where the source does not say so
     labels: Sequence[str | int] | None = None  # those that count; None: all but silence, unknown, other and noise
     threshold: float | Mapping[str, float] = 0.7  # of a label's mean, or {label: number}; the model may have its own
-    mean: int = 3  # last outputs that the mean is of
+    mean: int | Sequence[int] = 3  # last outputs that the mean is of, or one for each label
     dead_ms: int = 1000  # from one event to the next, at least
     step: int = 0  # samples between two runs; 0: what is new for a model with a window, else a quarter of its input
     bits: int = 16  # of a sample of the source: 16 or 32
@@ -154,9 +155,14 @@ class Listener:
             self._ring = Ring(source, samples, self.bits, block)
 
     def _prepare(self, model, rate, settings):
-        """All but where samples come from. The model's file may have a threshold and a mean."""
-        self.threshold = usual = float(model._m.meta("listen_threshold") or self.threshold)
-        self.mean = int(model._m.meta("listen_mean") or self.mean)
+        """All but where samples come from. The model's file may have a threshold and a mean, or some for each label."""
+        self._place, n = model._scores()
+        self._names = model._names_of(n)
+        least = _numbers(model, "listen_threshold", self.threshold, float)
+        means = _numbers(model, "listen_mean", self.mean, int)
+        apart = len(least) > 1
+        self.threshold = dict(zip(self._names, least)) if apart else least[0]
+        self.mean = means if apart else means[0]
         for name in settings:
             if name not in self._SETTINGS:
                 raise TypeError(f"there is no setting {name!r}, only {', '.join(self._SETTINGS)}")
@@ -165,10 +171,11 @@ class Listener:
         self.rate = rate
         self._stream = model._m.info.state_bytes > 0
         self.step = self.step or self._usual_step()
-        if self.mean < 1 or self.step < 1:
+        self._means = [self.mean] * n if isinstance(self.mean, int) else list(self.mean)
+        if len(self._means) != n or len(least) not in (1, n):
+            raise ValueError("expected a threshold and a mean for each label; pack the model again")
+        if min(self._means) < 1 or self.step < 1:
             raise ValueError("mean and step are 1 or more")
-        self._place, n = model._scores()
-        self._names = model._names_of(n)
         labels, threshold = self.labels, self.threshold
         for name in labels or ():
             if name not in self._names:
@@ -180,13 +187,17 @@ class Listener:
         for name in own:
             if name not in self._names:
                 raise ValueError(f"threshold: the model has no label {name!r}")
-        self._least = [own.get(name, usual if own else threshold) for name in self._names]
-        self.scores: list[float] = [0.0] * len(self._names)
+        self._least = [
+            own.get(name, least[k if apart else 0] if own else threshold) for k, name in enumerate(self._names)
+        ]
+        self.scores: list[float] = [0.0] * n
+        # Labels of one network: one of them at a time gives an event.
+        self._groups = [range(k, k + 1) for k in range(n)] if apart else [range(n)]
         self._past = []
-        self._said = None  # label of the last event, until its score is below the threshold
-        self._last = -self.dead_ms
+        self._said = [None] * len(self._groups)  # label of the last event, until its score is below the threshold
+        self._last = [-self.dead_ms] * len(self._groups)
         # A step is done when its answer is taken, all at once. Until then whatever interrupts it leaves it to be done again.
-        self._event = None  # that nobody has been given yet
+        self._events = []  # that nobody has been given yet
         self._output = None  # answer of the model that is not taken yet
         self._begun = False  # whether the model was given a step without an answer: part of its state may be new
         self._busy = self._took = 0
@@ -238,17 +249,17 @@ class Listener:
         if not self._ring.still(self._end, self.step):
             self._moved = self._end
         elif self._end - self._moved >= self.rate and self._end - self._told >= _AGAIN * self.rate:
-            event = Event(None, 0.0, self._ms(self._end), self._SAME)
-            self._told, self._event = self._end, event
+            events = [Event(None, 0.0, self._ms(self._end), self._SAME)]
+            self._told, self._events = self._end, events
             return True
         return False
 
     def _lost(self, end, at, text):
         """Go on at `end`; the event says that something was lost before `at`."""
-        event = Event(None, 0.0, self._ms(at), text)
+        events = [Event(None, 0.0, self._ms(at), text)]
         self._forget()
         self._moved += end - self._end
-        self._end, self._event = end, event
+        self._end, self._events = end, events
 
     def _forget(self):
         self._past = []
@@ -308,25 +319,29 @@ class Listener:
         self._begun = True
 
     def _heard(self):
-        """Take the answer of the model; there may be an event."""
+        """Take the answer of the model; there may be events."""
         ms, end, runs = self._ms(self._end), self._end + self.step, self._runs + 1
-        past = (self._past + [self._output])[-self.mean :]
+        past = (self._past + [self._output])[-max(self._means) :]
+        n = len(past)
         busy = self._busy + self._took
-        scores, best = [], -1
+        scores = []
         for k in range(len(self.scores)):
-            total = 0.0
-            for row in past:
-                total += row[k]
-            scores.append(total / len(past))
-            enough = self._chosen[k] and scores[k] >= self._least[k]
-            if enough and (best < 0 or scores[k] > scores[best]):
-                best = k
-        event, said, last = None, self._said, self._last
-        if said is not None and scores[said] < self._least[said]:
-            said = None
-        sure = len(past) == self.mean and best >= 0
-        if sure and best != said and ms - last >= self.dead_ms:
-            event, said, last = Event(self._names[best], scores[best], ms, None), best, ms
+            total, first = 0.0, max(n - self._means[k], 0)
+            for j in range(first, n):
+                total += past[j][k]
+            scores.append(total / (n - first))
+        events, said, last = [], self._said[:], self._last[:]
+        for number, group in enumerate(self._groups):
+            best = -1
+            for k in group:
+                if self._chosen[k] and scores[k] >= self._least[k] and (best < 0 or scores[k] > scores[best]):
+                    best = k
+            now = said[number]
+            if now is not None and scores[now] < self._least[now]:
+                said[number] = now = None
+            if best >= 0 and n >= self._means[best] and best != now and ms - last[number] >= self.dead_ms:
+                events.append(Event(self._names[best], scores[best], ms, None))
+                said[number], last[number] = best, ms
         # Assignments alone: nothing comes between them.
         self._past = past
         self.scores = scores
@@ -337,17 +352,15 @@ class Listener:
         self._busy = busy
         self._output = None
         self._begun = False
-        self._event = event
+        self._events = events
 
     def __iter__(self) -> Self:
         return self
 
     def __next__(self) -> Event:
         while True:
-            event = self._event
-            if event is not None:
-                self._event = None
-                return event
+            if self._events:
+                return self._events.pop(0)
             if 0 < self._last_end < self._end:
                 raise StopIteration
             waited = 0
@@ -372,10 +385,8 @@ class Listener:
         import asyncio
 
         while True:
-            event = self._event
-            if event is not None:
-                self._event = None
-                return event
+            if self._events:
+                return self._events.pop(0)
             if 0 < self._last_end < self._end:
                 raise StopAsyncIteration
             waited = 0
@@ -406,6 +417,11 @@ class Listener:
 
     def __exit__(self, *args: Any) -> None:
         self.close()
+
+
+def _numbers(model, key, usual, kind):
+    """Numbers that the file has under this key."""
+    return [kind(word) for word in (model._m.meta(key) or str(usual)).split()]
 
 
 listen = Listener

@@ -77,7 +77,7 @@ class GatedListener(Listener):
         if not self._problem():
             if self._past:
                 self._forget()
-                self._said = None
+                self._said = [None] * len(self._groups)
             self._end += self.step
         return True
 

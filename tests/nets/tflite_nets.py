@@ -196,13 +196,17 @@ def rows(net: Tflite, x: int, first: int, n: int, of: dict[str, float]) -> int:
 
 
 def stream(
-    begin: np.ndarray | None = None, kept: dict[str, float] | None = None, again: bool = False, graph: int = 1
+    begin: np.ndarray | None = None,
+    kept: dict[str, float] | None = None,
+    again: bool = False,
+    graph: int = 1,
+    seed: int = 0,
 ) -> bytes:
     """Rows of earlier inputs, the new ones behind them, a depthwise convolution over all.
 
     begin: the first rows; kept: their scale; again: the variable is read once more, behind the assignment.
     """
-    rng, net = np.random.default_rng(0), Tflite()
+    rng, net = np.random.default_rng(seed), Tflite()
     kept = STREAM if kept is None else kept
     call_once(net, graph)
     h = handle(net, "rows")

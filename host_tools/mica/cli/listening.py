@@ -67,9 +67,16 @@ def settings(args: argparse.Namespace, model: ModelFile) -> detection.Settings:
             raise MicaError(
                 f"--threshold {args.threshold}: '{part}'", todo="expected such as 0.7, or yes=0.8,no=0.6"
             ) from None
-    threshold = own.pop("", usual.threshold)
+    if "" not in own:
+        own = {**usual.thresholds, **own}
     return detection.Settings(
-        threshold, usual.mean if args.mean is None else args.mean, args.dead_ms, args.step, words, own
+        own.pop("", usual.threshold),
+        usual.mean if args.mean is None else args.mean,
+        args.dead_ms,
+        args.step,
+        words,
+        own,
+        usual.means if args.mean is None else (args.mean,) * len(usual.means),
     )
 
 
@@ -87,7 +94,7 @@ def padding(paths: Sequence[Path], model: ModelFile, chosen: detection.Settings)
     if line := sounds.padding(paths, given.rate, given.samples):
         say(line)
     elif line := sounds.padding(paths, given.rate, detection.samples_needed(model, chosen)):
-        say(line.replace("the model takes", f"for an event it takes with --mean {chosen.mean}"))
+        say(line.replace("the model takes", f"for an event it takes with --mean {chosen.longest}"))
 
 
 @dataclass(frozen=True)

@@ -31,7 +31,8 @@ ROMFS_SPARE = 4096  # bytes of a window beside the weights: the file system's ow
 
 def add_arguments(parser: argparse.ArgumentParser, board: bool = True, data: bool = True) -> None:
     """board, data: False where the command has a --board or --data with a meaning of its own."""
-    parser.set_defaults(alone=False, more=())  # pack's: a front end that is the whole model, and networks that follow
+    # pack's: a front end that is the whole model, and networks that follow or stand side by side
+    parser.set_defaults(alone=False, more=(), together=False)
     first = parser.add_argument_group("most used")
     first.add_argument(
         "--calib",
@@ -158,6 +159,7 @@ def job_of(args: argparse.Namespace, board: BoardSpec | None, model: str | None 
         embedding="" if args.alone and args.embedding is None else args.embedding,
         alone=args.alone,
         joined=tuple(map(Path, args.more)),
+        together=args.together,
     )
 
 
@@ -241,6 +243,7 @@ def command(args: argparse.Namespace, model: str) -> str:
     ]
     words = ["mica", "pack"]
     words += [] if args.alone else _file_names(model, *args.more)
+    words += ["--together"] if args.together else []
     words += ["--plain"] if args.plain else []
     words += ["--feed"] if args.feed else []
     words += [] if args.embedding is None else [f"--embedding={args.embedding}" if args.embedding else "--embedding"]

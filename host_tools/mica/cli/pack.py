@@ -39,6 +39,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         nargs="*",
         help="networks that follow, each taking what the one before gives; of one that takes more rows the board keeps the rows of earlier runs",
     )
+    parser.add_argument(
+        "--together", action="store_true", help="all models take the same input, as wake words do: one file for them"
+    )
     parser.add_argument("-o", "--output", metavar="M.mica", help="default: MODEL.mica beside the model")
     model_options.add_arguments(parser)
     parser.add_argument("--report-error", action="store_true", help="print each layer's error against float")

@@ -27,8 +27,11 @@ from mica.run.host import HostRunner
 def describe(s: State) -> State:
     """The name, source, labels and front end that the file will hold, beside the metadata of the job."""
     job = s.job
-    beside = {} if job.alone or job.embedding is not None else wake_word.beside(job.model)
-    if beside:
+    if job.together:
+        beside = wake_word.all_beside((job.model, *job.joined), s.widths)
+    else:
+        beside = {} if job.alone or job.embedding is not None else wake_word.beside(job.model)
+    if beside and not job.together:
         named = ", ".join(f"{key} {value}" for key, value in beside.items())
         s.watch.note(f"{job.model.with_suffix('.json').name} beside the model says: {named}")
     s.facts = {

@@ -69,7 +69,8 @@ class Job:
     picture: the input is a picture, and the file says so. labelled: data with answers, whose accuracy goes into the file.
     golden: how many vectors for self-tests. key: signs the file. must_fit: refuse a model that does not fit the board, before
     it is calibrated where that can be known. custom: operators of the user's own.
-    joined: files of networks that follow, each taking what the one before gives.
+    joined: files of networks that follow, each taking what the one before gives; with `together`, of networks that
+    take the same input.
     embedding: the tensor that becomes the output, "" for the one before the last dense layer. alone: the front end is the whole model, and
     `model` its name.
     """
@@ -96,6 +97,7 @@ class Job:
     embedding: str | None = None
     alone: bool = False
     joined: tuple[Path, ...] = ()
+    together: bool = False
     labelled: Dataset | str | Path | None = None
     golden: int = 0
     key: bytes | None = None
@@ -118,6 +120,10 @@ class Job:
         if self.labelled is not None and self.joined:
             raise MicaError(
                 "--data compares with one float model, and these are several", todo="use mica eval afterwards"
+            )
+        if self.together and not self.joined:
+            raise MicaError(
+                "--together: there is one model", todo="give several: mica pack A.tflite B.tflite --together"
             )
         if self.golden < 0:
             raise MicaError("--golden: expected a number of vectors, 0 for none")

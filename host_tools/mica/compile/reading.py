@@ -15,6 +15,7 @@ from mica.file import tokens
 from mica.format.names import clean
 from mica.importer import import_model
 from mica.importer.join import join
+from mica.importer.together import together
 from mica.ir.axes import Front
 from mica.ir.front_end import FrontEnd
 from mica.packing.tokens import of_texts
@@ -26,6 +27,10 @@ def import_graph(s: State) -> State:
     """file -> graph of the source's operators"""
     if s.job.alone:
         s.graph = embedding.of_front_end(str(s.job.front_end))
+    elif s.job.together:
+        files = (s.job.model, *s.job.joined)
+        graphs = [import_model(path, s.job.shapes, s.job.custom, s.job.front_end is not None) for path in files]
+        s.graph, s.widths = together(graphs, [path.name for path in files])
     else:
         s.graph = import_model(s.job.model, s.job.shapes, s.job.custom, s.job.front_end is not None)
         for before, path in zip((s.job.model, *s.job.joined), s.job.joined, strict=False):

@@ -67,6 +67,7 @@ class State:
     operators: list[tuple[str, str]] = field(default_factory=list)  # of the source: operator, name of the node
     labels: list[str] = field(default_factory=list)  # of the classes
     labels_in_graph: bool = False
+    widths: tuple[int, ...] = ()  # answers of each network, of several side by side
     graph: Graph = field(init=False)
     in_graph: bool = False  # the front end was found in the graph
     sound: PlacedFrontEnd | None = None

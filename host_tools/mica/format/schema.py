@@ -189,6 +189,7 @@ MAX_PIECE_BYTES = 0xFFFF  # of all pieces together
 STEP_FLAGS = {"FAST": 1}
 
 LISTEN_THRESHOLD, LISTEN_MEAN = "listen_threshold", "listen_mean"
+THRESHOLD, MEAN = 0.7, 3  # of a listener, where neither the file nor the program says another
 METADATA_KEYS = {
     "name": "name of the model",
     "producer": "program and version that wrote the file",
@@ -200,8 +201,9 @@ METADATA_KEYS = {
     "input_offset": "see input_scale",
     "frontend": "how the front end was asked for that turns sound into features, as after `mica pack --frontend`",
     "sample_rate": "samples a second of an int16 input that is sound",
-    LISTEN_THRESHOLD: "of a listener: the mean output from which on a word counts, unless the program says another; without it 0.7",
-    LISTEN_MEAN: "of how many outputs that mean is; without it 3",
+    LISTEN_THRESHOLD: "of a listener: the mean output from which on a word counts, unless the program says another; "
+    "without it 0.7. A number for each label, with blanks between: each is judged alone",
+    LISTEN_MEAN: "of how many outputs that mean is; without it 3; several as for `listen_threshold`",
     "picture": "colours of the picture that the input is, and how their bytes become int8; see Pictures",
     "part": "of a model that was cut: which part of which file, and the tensors that it takes and gives, by their numbers there; the first "
     "part has what the whole said, under names that begin with `whole.`",

@@ -24,15 +24,10 @@ def join(first: Graph, second: Graph, names: tuple[str, str]) -> Graph:
         raise MicaError(
             f"{names[0]} has the outputs {', '.join(given)}, and {names[1]} takes {', '.join(taken)}", todo=_REMEDY
         )
-    for name in [name for name in second.values if name in first.values]:
-        new = name
-        while new in first.values or new in second.values:
-            new += ".2"
-        second.rename_value(name, new)
-        second.states = [(new if a == name else a, new if b == name else b) for a, b in second.states]
-        taken = [new if t == name else t for t in taken]
+    renamed = apart(first, second)
+    taken = [renamed.get(t, t) for t in taken]
     there, here = first.value(given[0]), second.value(taken[0])
-    if prod(there.shape) != prod(here.shape) or _long(there.shape) != _long(here.shape):
+    if prod(there.shape) != prod(here.shape) or long_axes(there.shape) != long_axes(here.shape):
         axis, rows = _rows(there.shape, here.shape)
         if not rows:
             raise MicaError(
@@ -43,16 +38,30 @@ def join(first: Graph, second: Graph, names: tuple[str, str]) -> Graph:
     return _together(first, second, there.name, taken[0])
 
 
-def _long(shape: tuple[int, ...]) -> list[int]:
+def apart(first: Graph, second: Graph) -> dict[str, str]:
+    """Rename values of the second graph whose names the first one has. Return the new names by the old ones."""
+    renamed = {}
+    for name in [name for name in second.values if name in first.values]:
+        new = name
+        while new in first.values or new in second.values:
+            new += ".2"
+        second.rename_value(name, new)
+        second.states = [(new if a == name else a, new if b == name else b) for a, b in second.states]
+        renamed[name] = new
+    return renamed
+
+
+def long_axes(shape: tuple[int, ...]) -> list[int]:
+    """Return the sizes above 1."""
     return [n for n in shape if n > 1]
 
 
 def _rows(there: tuple[int, ...], here: tuple[int, ...]) -> tuple[int, int]:
     """The first long axis of what is taken, and how many of its rows are given; 0 rows if the others do not fit."""
     axis = next((i for i, n in enumerate(here) if n > 1), 0)
-    rest = _long(here[axis + 1 :])
+    rest = long_axes(here[axis + 1 :])
     rows = prod(there) // prod(rest)
-    fits = rows < here[axis] and _long(there) == [*([rows] if rows > 1 else []), *rest]
+    fits = rows < here[axis] and long_axes(there) == [*([rows] if rows > 1 else []), *rest]
     return axis, rows if fits else 0
 
 

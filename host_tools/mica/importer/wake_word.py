@@ -1,11 +1,12 @@
 """The .json beside one of microWakeWord's models: its word, its threshold and how many outputs the mean is of."""
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 
 from mica.errors import MicaError
 from mica.format.names import clean
-from mica.format.schema import LISTEN_MEAN, LISTEN_THRESHOLD
+from mica.format.schema import LISTEN_MEAN, LISTEN_THRESHOLD, MEAN, THRESHOLD
 
 _MOST = 1000  # outputs of a mean
 
@@ -32,3 +33,18 @@ def beside(model: Path) -> dict[str, str]:
     found = {LISTEN_THRESHOLD: f"{min(threshold + 1e-6, 1):.7g}", LISTEN_MEAN: str(mean)}
     word = said.get("wake_word")
     return {**found, "labels": clean(word)} if isinstance(word, str) and word.strip() else found
+
+
+def all_beside(models: Sequence[Path], widths: Sequence[int]) -> dict[str, str]:
+    """The same metadata of networks side by side: a label, a threshold and a mean for each of their answers, in a row.
+
+    widths: answers of each network. An answer is called after its file where no .json names it. Raises MicaError.
+    """
+    found: dict[str, list[str]] = {"labels": [], LISTEN_THRESHOLD: [], LISTEN_MEAN: []}
+    for model, width in zip(models, widths, strict=True):
+        usual = {LISTEN_THRESHOLD: f"{THRESHOLD:g}", LISTEN_MEAN: str(MEAN)} | beside(model)
+        name = usual.pop("labels", clean(model.stem))
+        found["labels"] += [name] if width == 1 else [f"{name} {k}" for k in range(width)]
+        for key, value in usual.items():
+            found[key] += [value] * width
+    return {key: ("\n" if key == "labels" else " ").join(values) for key, values in found.items()}

@@ -16,7 +16,7 @@ from mica.errors import MicaError
 from mica.file import scores
 from mica.file.codec import ModelFile
 from mica.format import output_groups
-from mica.format.schema import LISTEN_MEAN, LISTEN_THRESHOLD
+from mica.format.schema import LISTEN_MEAN, LISTEN_THRESHOLD, MEAN, THRESHOLD
 from mica.run import sound
 from mica.run.runner import Runner
 
@@ -30,25 +30,37 @@ _EXPECTED = "expected lines of BEGIN END LABEL, in seconds, as Audacity exports 
 class Settings:
     """Holds the settings of `mica.audio.listen`. labels: those that count, none: all but silence and the like. step:
     samples between two runs, 0: the usual number.
-    thresholds: of labels with one of their own.
+    thresholds: of labels with one of their own. means: one for each label of a file of `pack --together`, which judges
+    each label alone; then `mean` is not used.
     """
 
-    threshold: float = 0.7
-    mean: int = 3
+    threshold: float = THRESHOLD
+    mean: int = MEAN
     dead_ms: int = 1000
     step: int = 0
     labels: Sequence[str] = ()
     thresholds: Mapping[str, float] = field(default_factory=dict)
+    means: tuple[int, ...] = ()
+
+    @property
+    def longest(self) -> int:
+        """Outputs that an event needs."""
+        return max(self.means, default=self.mean)
 
 
 def settings_of(model: ModelFile) -> Settings:
-    """With the threshold and the mean that the file has. Raises MicaError."""
+    """With the thresholds and means that the file has. Raises MicaError."""
     said = model.metadata
+    levels, means = said.get(LISTEN_THRESHOLD, f"{THRESHOLD}").split(), said.get(LISTEN_MEAN, f"{MEAN}").split()
     try:
-        return Settings(float(said.get(LISTEN_THRESHOLD, 0.7)), int(said.get(LISTEN_MEAN, 3)))
+        if len(levels) == len(means) == 1:
+            return Settings(float(levels[0]), int(means[0]))
+        own = dict(zip(scores.labels(model), map(float, levels), strict=True))
+        return Settings(thresholds=own, means=tuple(map(int, means[: len(own)])) if len(means) == len(own) else ())
     except ValueError:
         raise MicaError(
-            f"metadata {LISTEN_THRESHOLD} and {LISTEN_MEAN}: expected two numbers", todo="pack the model again"
+            f"metadata {LISTEN_THRESHOLD} and {LISTEN_MEAN}: expected two numbers, or two for each label",
+            todo="pack the model again",
         ) from None
 
 
@@ -77,9 +89,11 @@ class Detector:
 
     def __init__(self, model: ModelFile, settings: Settings) -> None:
         levels = (settings.threshold, *settings.thresholds.values())
-        if settings.mean < 1 or settings.step < 0 or not 0 < min(levels) <= max(levels) <= 1 or settings.dead_ms < 0:
+        means = settings.means or (settings.mean,)
+        if min(means) < 1 or settings.step < 0 or not 0 < min(levels) <= max(levels) <= 1 or settings.dead_ms < 0:
             raise MicaError(
-                f"listening with threshold {', '.join(f'{x:g}' for x in levels)}, mean {settings.mean}, step {settings.step}, "
+                f"listening with threshold {', '.join(f'{x:g}' for x in levels)}, mean {', '.join(map(str, means))}, "
+                f"step {settings.step}, "
                 f"dead time {settings.dead_ms} ms",
                 todo="expected a threshold up to 1, a mean of 1 or more, and no negative times",
             )
@@ -98,35 +112,44 @@ class Detector:
         if not self.chosen.any():
             raise MicaError(f"of the labels {', '.join(self.names)} none counts", todo="name some with --words")
         self.least = np.array([settings.thresholds.get(name, settings.threshold) for name in self.names])
-        self._past: list[np.ndarray] = []
-        self._said: int | None = None
-        self._last = -settings.dead_ms
+        self.means = settings.means or (settings.mean,) * len(self.names)
+        if len(self.means) != len(self.names):
+            raise MicaError(f"{len(self.means)} means for {len(self.names)} labels", todo="pack the model again")
+        # Labels of one network: one of them at a time gives an event.
+        every = np.arange(len(self.names))
+        self._groups = [np.array([k]) for k in every] if settings.means else [every]
+        self._last = [-settings.dead_ms for _ in self._groups]
+        self.forget()
 
     def forget(self) -> None:
         """Begin again: the next answer follows no other."""
-        self._past, self._said = [], None
+        self._past: list[np.ndarray] = []
+        self._said: list[int | None] = [None for _ in self._groups]
 
-    def take(self, output: np.ndarray, ms: int) -> Event | None:
-        """One answer, float [labels]."""
-        s = self.settings
-        self._past = [*self._past, np.asarray(output, np.float64).reshape(-1)][-s.mean :]
-        means = np.mean(self._past, axis=0)
+    def take(self, output: np.ndarray, ms: int) -> list[Event]:
+        """Return the events of one answer, float [labels]."""
+        past = self._past = [*self._past, np.asarray(output, np.float64).reshape(-1)][-max(self.means) :]
+        found = {n: np.mean(past[-n:], axis=0) for n in set(self.means)}
+        means = np.array([found[n][k] for k, n in enumerate(self.means)])
         enough = self.chosen & (means >= self.least)
-        if self._said is not None and not enough[self._said]:
-            self._said = None
-        if len(self._past) < s.mean or not enough.any():
-            return None
-        best = int(np.argmax(np.where(enough, means, -np.inf)))
-        if best == self._said or ms - self._last < s.dead_ms:
-            return None
-        self._said, self._last = best, ms
-        return Event(self.names[best], float(means[best]), ms)
+        events = []
+        for number, group in enumerate(self._groups):
+            said = self._said[number]
+            if said is not None and not enough[said]:
+                said = self._said[number] = None
+            best = int(group[np.argmax(np.where(enough, means, -np.inf)[group])])
+            if not enough[best] or len(past) < self.means[best] or best == said:
+                continue
+            if ms - self._last[number] >= self.settings.dead_ms:
+                self._said[number], self._last[number] = best, ms
+                events.append(Event(self.names[best], float(means[best]), ms))
+        return events
 
 
 def samples_needed(model: ModelFile, settings: Settings) -> int:
     """Samples from which an event can come: what the model takes, and a step for each further output of the mean."""
     given = sound.input_of(model, "the recording")
-    return given.samples + (settings.mean - 1) * (settings.step or usual_step(model))
+    return given.samples + (settings.longest - 1) * (settings.step or usual_step(model))
 
 
 def outputs(runner: Runner, samples: np.ndarray, settings: Settings) -> Iterator[tuple[np.ndarray, int]]:
@@ -145,9 +168,7 @@ def events(model: ModelFile, answers: Iterable[tuple[np.ndarray, int]], settings
     """Events that answers and their times give."""
     detector = Detector(model, settings)
     for answer, ms in answers:
-        event = detector.take(answer, ms)
-        if event is not None:
-            yield event
+        yield from detector.take(answer, ms)
 
 
 def detect(runner: Runner, samples: np.ndarray, settings: Settings) -> Iterator[Event]:

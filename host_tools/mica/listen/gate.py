@@ -94,5 +94,4 @@ def detect(
                 runner.reset()
         share.runs, fresh = share.runs + 1, True
         piece = samples[end - given.samples : end].astype(np.float32) * np.float32(given.step)
-        if event := detector.take(runner.predict(piece[None, None], place)[0], end * 1000 // given.rate):
-            yield event
+        yield from detector.take(runner.predict(piece[None, None], place)[0], end * 1000 // given.rate)

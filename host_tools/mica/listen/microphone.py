@@ -194,7 +194,7 @@ def _follow(
         rate=rate,
         bits=microphone.bits,
         threshold=own if settings.thresholds else settings.threshold,
-        mean=settings.mean,
+        mean=list(settings.means) or settings.mean,
         dead_ms=settings.dead_ms,
         step=settings.step,
         labels=[keys[names.index(label)] for label in settings.labels] or None,
