@@ -23,7 +23,7 @@ RESULTS = Path(os.environ["MICA_CACHE"]) / "matrix.jsonl"  # scripts/matrix.py r
 DURATIONS = RESULTS.with_name("durations.tsv")  # seconds of each file's tests; LONG below follows it
 
 
-# The files that take longest, the longest first: begun late, one of them would run on alone. All others come behind. The
+# The files that take longest, the longest first: begun late, one would run on alone. All others come behind. The
 # last four are long with `scripts/test --all`.
 LONG = (
     "usermod/test_usermod.py",

@@ -48,7 +48,7 @@ def test_a_hundred_trees(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_trees_as_code(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The code that `mica natmod --for` compiles gives the oracle's bytes, also of NaN, and stays below given cycles."""
+    """The code that `mica natmod --for` compiles gives the oracle's bytes, also of NaN, in given cycles."""
     core, usermod = CORES["m0plus"], tmp_path / "usermod_c"
     with np.load(FOLDER / "forest.npz") as data:
         model = compile_file(FOLDER / "forest.onnx", {"x": data["x"]}).model

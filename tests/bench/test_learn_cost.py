@@ -39,7 +39,7 @@ def build(core: Core, folder: Path) -> Path:
 
 
 def measure(core: Core, kind: int, setting: int, x: np.ndarray) -> list[tuple[int, int, int]]:
-    """(op, count, hash of all blocks) of teaching, of each step and of judging, in the core's cycles or instructions."""
+    """(op, count, hash of all blocks) of teaching, of each step and of judging, in cycles or instructions."""
     steps = STEPS if kind == SOFTMAX else 1
     with tempfile.TemporaryDirectory() as folder:
         program, block = build(core, Path(folder)), Path(folder) / "block"

@@ -60,7 +60,7 @@ def test_what_knows_a_board_knows_a_copy(here: Path, like: str) -> None:
 
 
 def test_the_commands_take_its_folder(here: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    """fit, report, flash and emu by a relative path, pack by an absolute one, each as with the board it is a copy of."""
+    """fit, report, flash and emu by a relative path, pack by an absolute one, each as with the board it copies."""
     folder = own(here, "RPI_PICO", "MY_PICO")
     assert (
         main(

@@ -136,7 +136,7 @@ def compiled_nets() -> Iterator[tuple[str, codec.ModelFile]]:
 
 
 def classic() -> list[Job]:
-    """Trees, neighbours ... of tests/models on samples of their own, and the single steps that tests/kernels makes up."""
+    """Trees, neighbours ... of tests/models on samples of their own, and single steps that tests/kernels makes up."""
     jobs = []
     for path in sorted((MODELS / "classic").glob("*.onnx")):
         with np.load(path.with_suffix(".npz")) as data:

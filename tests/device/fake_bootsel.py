@@ -37,7 +37,7 @@ class FakeBootsel:
         started: Callable[[], None] | None = None,
         vanish_at: int | None = None,
     ) -> None:
-        """`started` is called when the board has its image and leaves. `vanish_at`: the cable is pulled at that block."""
+        """`started` is called when the board has its image and leaves. `vanish_at`: the cable is pulled there."""
         self.folder = folder
         self.flash = flash
         self.family = FAMILY[chip]

@@ -363,7 +363,7 @@ def cost(table, k, a, b):
 
 
 def test_floats_cost_what_the_chip_takes(target: str, board: Link) -> None:
-    """A call into the ROM's tables, beside one of a function that only returns; also where one of them calls another."""
+    """A call into the ROM's tables, beside one of a function that only returns; also where one calls another."""
     if target != PICO:
         pytest.skip("an RP2350 has a unit for floats")
     board.exec(ROM)

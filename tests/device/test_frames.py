@@ -28,7 +28,7 @@ def as_it_is(data: bytes) -> bytes:
 
 
 class Model:
-    """A mica.Model, as far as the program needs it: answers inputs backwards, and fails on those that begin with 255."""
+    """A mica.Model, as far as the program needs it: answers inputs backwards, and fails on what begins with 255."""
 
     def __init__(self, sizes: list[int]) -> None:
         self._m = self

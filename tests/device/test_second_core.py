@@ -130,7 +130,7 @@ def test_sio(board: Link, target: str) -> None:
 
 
 def test_fifo_edges(board: Link, target: str) -> None:
-    """The FIFO is so many words deep; flags report a word too many and a read of a missing one until they are cleared."""
+    """The FIFO is so many words deep; flags report a word too many and a read of a missing one until cleared."""
     depth = CHIPS[target].depth
     board.exec("reset()\nmem[PSM + 0x2004] = 1 << PROC1")  # off: nobody takes any
     assert ask(board, f"[mem[ST] >> 1 & 3 for mem[WR] in range({depth + 1})]") == str([1] * (depth - 1) + [0, 2])

@@ -152,7 +152,7 @@ def test_an_onnx_file_and_its_shapes() -> None:
 
 
 def test_too_much_for_the_board(tmp_path: Path) -> None:
-    """A picture that no Pico holds: exit code 2, the parts of the sum, and the remedy; with --json the same in fields."""
+    """A picture that no Pico holds: exit code 2, the parts of the sum, and the remedy; with --json in fields."""
     path = convolution(tmp_path, 3, 400, 8)
     result = mica("fit", path, "--board", "RPI_PICO")
     assert result.code == 2
@@ -193,7 +193,7 @@ def test_proposes_four_bits_where_flash_is_short(tmp_path: Path) -> None:
 def test_pack_refuses_what_fit_refuses(
     tmp_path: Path, n_in: int, size: int, n_out: int, stride: int, of: list[str]
 ) -> None:
-    """A file of 1.5 MB is more than the Pico's 928 KB for models, though its chip has 2 MB of flash; so with the heap."""
+    """A file of 1.5 MB is more than the Pico's 928 KB for models, though it has 2 MB of flash; so with the heap."""
     path, packed, free = convolution(tmp_path, n_in, size, n_out, stride), tmp_path / "for.mica", tmp_path / "free.mica"
     assert mica("pack", path, "--plain", "-o", free).code == 0, "without --board nothing is refused"
     reasons = mica("fit", free, "--board", "RPI_PICO", "--json").json["reasons"]

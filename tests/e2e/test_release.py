@@ -263,7 +263,7 @@ def test_the_first_line_answers(made: Path) -> None:
 
 
 def test_what_the_workflow_publishes(made: Path, key: Path, tmp_path: Path) -> None:
-    """Its script takes the files that people take, and refuses a folder that was changed, or that another key signed."""
+    """Its script takes the files that people take, and refuses a folder that was changed, or signed by another key."""
     script, assets, signers = ROOT / ".github" / "publish.sh", tmp_path / "assets", key.with_name("allowed_signers")
     run(script, made, assets, signers, cwd=tmp_path)
     names = {path.name for path in assets.iterdir()}

@@ -210,7 +210,7 @@ def _fault(chance: random.Random, members: list[Member], proxy: Proxy, tried: Co
 def _job(
     folder: Path, site: Path, model: Path, right: np.ndarray, chance: random.Random, tried: Counter[str], strict: bool
 ) -> None:
-    """All samples, by a coordinator that is killed again and again. strict: once it has begun it never ends by itself."""
+    """All samples, by a coordinator that is killed again and again. strict: once begun it never ends by itself."""
     journal, y = folder / "journal", folder / "y.npy"
     words = [
         "fleet",

@@ -99,7 +99,7 @@ def test_boards_that_lie_are_left_out_and_the_others_count() -> None:
 
 
 def test_a_sum_that_has_no_room() -> None:
-    """Too many labels, and too many examples: the board that is one too many is left out, and nothing of it is added."""
+    """Too many labels, and too many examples: the board that is one too many is left out, and it adds nothing."""
     many = taught(*((f"l{i}", i) for i in range(60)))
     found = add_up(MODEL, WIDTH, many, {"b2": said(taught(*((f"m{i}", i) for i in range(5))))}, lambda *_: None, 9)
     assert found.total is not None and len(found.total.labels) == 60 and "65 labels in all" in found.out["b2"]

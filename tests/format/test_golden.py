@@ -46,7 +46,7 @@ def test_golden(name: str) -> None:
 
 
 def test_the_state_says_something() -> None:
-    """The vectors of 1.1 are runs that follow one another: without the state of the runs before, the last is another."""
+    """The vectors of 1.1 are runs that follow one another: without the state of those before, the last is another."""
     data = read("v1.1.mica")
     file = codec.decode(data)
     model = engine.load(data)
