@@ -1,13 +1,8 @@
 """Numbers that differ between the two chips. Code that differs is in rp2040.py and rp2350.py."""
 
-from types import SimpleNamespace
+from types import SimpleNamespace as Facts  # of a chip: a column of the table below
 
 from unicorn import arm_const as arm
-
-
-class Facts(SimpleNamespace):
-    """Holds the facts of a chip: a column of the table below."""
-
 
 COUNTERS = 0x4FF00000
 APB, NOTHING, SINGLE = (2, 3), (0, 0), (-1, -1)  # cycles, as rp2040js has them

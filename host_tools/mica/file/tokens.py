@@ -4,6 +4,7 @@
 where a character ends.
 """
 
+import codecs
 import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -329,20 +330,9 @@ def whole(data: bytes) -> int:
     return len(data)
 
 
+codecs.register_error("mica", lambda error: ("\ufffd", error.start + 1))  # type: ignore[attr-defined]
+
+
 def text(data: bytes) -> str:
-    """Bytes as text: each byte that is part of no character becomes U+FFFD. As the board's generate.py does it."""
-    try:
-        return data.decode()
-    except UnicodeDecodeError:
-        pass
-    out = ""
-    at = 0
-    while at < len(data):
-        n = character(data, at)
-        try:
-            out += data[at : at + n].decode()
-        except UnicodeDecodeError:
-            out += "\ufffd"
-            n = 1
-        at += n
-    return out
+    """Return bytes as text: each byte that is part of no character becomes U+FFFD. As the board's text.py does it."""
+    return data.decode(errors="mica")
