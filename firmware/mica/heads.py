@@ -1,6 +1,7 @@
 """Heads that learn labels from embeddings, and the bytes of their states: for mica.Learner, and for mica.learn on a computer.
 
-A state is a header with a checksum, the centre of a softmax head, and each label with its block (usermod_c/kernels/learn.h).
+A state is a header with a checksum, weights of distances, the centre of a softmax head, and each label with its block
+(usermod_c/kernels/learn.h). Version 1 had no weights, and of a prototype one sum of squares, not one for each number.
 """
 
 from array import array
@@ -12,7 +13,8 @@ KINDS: tuple[str, ...] = ("prototype", "softmax", "anomaly")
 _PROTOTYPE, _SOFTMAX, _ANOMALY = 0, 1, 2
 _TEACH, _FIT, _JUDGE = 0, 1, 2
 MOST_LABELS = 64
-_VERSION = 1
+_ALL = 65535  # as `keep` of a prototype: it forgets nothing
+_VERSION = 2
 # magic, CRC-32 of all behind it, bytes, sequence; version, kind, labels, 0; length and CRC-32 of the model's file; width, keep, setting
 _LAYOUT = "<4sIIIBBBB8sHHI"
 HEAD = calcsize(_LAYOUT)
@@ -25,7 +27,7 @@ def _is_label(label):
 
 def _check(kind, width, keep, setting):
     most = 1 << (24 if kind == _ANOMALY else 16)
-    if not (0 < width <= 4096 and 0 < keep <= 1024 and 0 < setting < most):
+    if not (0 < width <= 4096 and 0 < keep <= (1024 if kind else _ALL) and 0 < setting < most):
         text = "positive numbers are expected, 4096 and 1024 at most"
         raise Refused(f"a head of {width} elements, keep={keep}, or its setting; {text}")
 
@@ -66,6 +68,20 @@ def header(state: bytes) -> tuple[str, int, bytes]:
     return KINDS[state[17]], unpack_from("<H", state, 28)[0], bytes(state[20:28])
 
 
+def _spread(block, count, width):
+    """Give each number of a prototype of version 1 its sum of squares: the scatter is spread evenly."""
+    (square,) = unpack_from("<Q", block, 8)
+    sums = unpack_from("<%di" % width, block, 16)
+    scatter = count * square - sum([s * s for s in sums])
+    each = scatter // (count * width)
+    squares = [-(-s * s // count) + each for s in sums]
+    if scatter < 0 or max(squares) >> 32:
+        return False
+    pack_into("<II", block, 8, 0, 0)
+    pack_into("<%dI" % width, block, 16 + 4 * width, *squares)
+    return True
+
+
 class Head:
     """The part of a Learner that needs no model. A subclass has _embed(), which fills `_x`, _op(), and _digest() of its model."""
 
@@ -73,8 +89,8 @@ class Head:
         if kind not in KINDS:
             raise Refused(f"kind {kind!r} of a head; there are {', '.join(KINDS)}")
         number = KINDS.index(kind)
-        keep = 20 if keep is None else keep
-        setting = 16 * (2.25 if loose is None else loose)
+        keep = (20 if number else _ALL) if keep is None else keep
+        setting = 16 * (3 if loose is None else loose)
         if number == _ANOMALY:
             alarms = 1 if alarms is None else alarms
             setting = (1440 if judged is None else judged) / alarms if alarms > 0 else 0
@@ -82,8 +98,8 @@ class Head:
         _check(number, width, keep, setting)
         # The fifth number is what was found last; -1: examples have changed since the last fit().
         self._numbers = array("i", [number, width, keep, setting, -1, 0, 0])
-        self._work = bytearray(2 * width)
-        self._x = memoryview(self._work)[width:]
+        self._work = bytearray((3 if number == _SOFTMAX else 2) * width)
+        self._x = memoryview(self._work)[width : 2 * width]
         self._learnt: tuple[tuple[str, ...], tuple[bytearray, ...]] = ((), ())
 
     def restore(self, state: bytes) -> None:
@@ -95,18 +111,21 @@ class Head:
         """Take up the state of a file whose checksum is right."""
         f.seek(0)
         _, _, _, _, version, kind, n, _, model, width, keep, setting = unpack(_LAYOUT, f.read(HEAD))
-        if version != _VERSION:
-            raise Refused(f"version {version} of a head; this mica reads {_VERSION}")
+        if not 1 <= version <= _VERSION:
+            raise Refused(f"version {version} of a head; this mica reads 1 to {_VERSION}")
         if model != self._digest() or width != self._numbers[1]:
             raise Refused("taught with another model; teach again, or take that model")
         if kind != self._numbers[0]:
             raise Refused(f"a head of kind {KINDS[kind] if kind < 3 else kind!r}, not {self.kind!r}")
+        old = version == 1
+        if old and kind != _ANOMALY:  # the default, and a number without a meaning
+            setting, keep = 48 if setting == 36 else setting, keep if kind else _ALL
         _check(kind, width, keep, setting)
         numbers = array("i", [kind, width, keep, setting, 0, 0, 0])
-        work, labels, blocks = bytearray(2 * width), (), ()
+        work, labels, blocks = bytearray(b"\x10" * len(self._work)), (), ()
         whole = n <= MOST_LABELS
-        if kind == _SOFTMAX:
-            whole = f.readinto(memoryview(work)[:width]) == width and whole
+        for part in self._lasting(work)[old:]:
+            whole = f.readinto(part) == width and whole
             f.read(-width % 4)
         while whole and len(labels) < n:
             size = (f.read(1) or b"\0")[0]
@@ -121,7 +140,9 @@ class Head:
             if whole:
                 block = bytearray(self._bytes(numbers, count))
                 block[:4] = words
-                whole = f.readinto(memoryview(block)[4:]) == len(block) - 4
+                less = 4 * width if old and kind == _PROTOTYPE else 0
+                whole = f.readinto(memoryview(block)[4 : len(block) - less]) == len(block) - less - 4
+                whole = whole and (not less or _spread(block, count, width))
                 labels, blocks = labels + (label,), blocks + (block,)
         if not whole or f.read(1):
             raise Refused("damaged; copy it again, or teach again")
@@ -129,12 +150,12 @@ class Head:
         self._numbers = numbers
         self._work[:] = work
         self._learnt = labels, blocks
-        numbers[4] = 0
+        numbers[4] = -old
 
     def _bytes(self, numbers, count):
         """Return the bytes of a label's block, those that so many examples use."""
         kind, width = numbers[0], numbers[1]
-        n = 0 if kind == _ANOMALY else 4 * width
+        n = (8, 4, 0)[kind] * width
         if kind != _PROTOTYPE:
             n += min(count, numbers[2]) * width
         return 16 + n + -n % 4
@@ -150,7 +171,7 @@ class Head:
 
     @property
     def counts(self) -> list[int]:
-        """Examples taught of each label."""
+        """Examples taught of each label; of a prototype that forgets those that it stands for."""
         return [unpack_from("<I", b)[0] for b in self._learnt[1]]
 
     def teach(self, inputs: Inputs | None, label: str) -> None:
@@ -218,6 +239,51 @@ class Head:
         label, score, margin = self.closest(inputs)
         return (label, score) if margin >= 0 else None
 
+    def report(self) -> list[tuple[str, int, float, str | None, float]]:
+        """Return for each label (label, examples, spread, nearest other label, distance to that).
+
+        spread: how far examples of the label lie from their mean, in the embedding's numbers; 0 where nothing tells it.
+        distance: from the mean to the other label, in limits of that one. Below 1 it would be taken for the other one.
+        """
+        self.fit()
+        rows = []
+        for label, block in zip(*self._learnt):
+            count, limit = unpack_from("<II", block)
+            nearest, apart = None, 0.0
+            for other, its in zip(*self._learnt):
+                away = self._away(self._mean(block), its) if other != label else 0
+                if other != label and (nearest is None or away < apart):
+                    nearest, apart = other, away
+            n = count if self._numbers[0] == _PROTOTYPE else min(count, self._numbers[2])
+            anomaly = self._numbers[0] == _ANOMALY
+            spread = limit / 16 if anomaly else (limit / self._numbers[3] / (1 + 1 / n)) ** 0.5
+            rows.append((label, count, spread, nearest, apart))
+        return rows
+
+    def _mean(self, block):
+        """Return the mean of a label's examples, rounded."""
+        kind, width, keep = self._numbers[:3]
+        n = unpack_from("<I", block)[0]
+        if kind == _PROTOTYPE:
+            sums = unpack_from("<%di" % width, block, 16)
+        else:
+            n = min(n, keep)
+            at = 16 + (8, 4, 0)[kind] * width
+            kept = array("b", bytes(memoryview(block)[at : at + n * width]))
+            sums = [sum([kept[i + j * width] for j in range(n)]) for i in range(width)]
+        return bytes([(2 * s + n) // (2 * n) & 255 for s in sums])
+
+    def _away(self, x, block):
+        """Return the distance from an embedding to a label, in limits of that."""
+        self._x[:] = x
+        self._op(_JUDGE, (block,), 0)
+        return 1 - self._numbers[6] / 256
+
+    def _lasting(self, work):
+        """Return the parts of `work` that a state has: weights, and the centre of a softmax head."""
+        width = self._numbers[1]
+        return [memoryview(work)[at : at + width] for at in range(0, len(work), 2 * width)]
+
     def _head(self):
         kind, width, keep, setting = self._numbers[:4]
         n = HEAD + sum(len(part) for part in self._parts())
@@ -227,8 +293,8 @@ class Head:
 
     def _parts(self):
         width = self._numbers[1]
-        if self._numbers[0] == _SOFTMAX:
-            yield memoryview(self._work)[:width]
+        for part in self._lasting(self._work):
+            yield part
             yield bytes(-width % 4)
         for label, block in zip(*self._learnt):
             name = label.encode()

@@ -89,10 +89,12 @@ def store(path: str, state: bytes) -> None:
 class Learner(Head):
     """A head on model `m`, whose one output is int8. `kind`: "prototype" (nearest mean), "softmax", "anomaly" (nearest recording).
 
-    keep: examples kept of a label, the newest, 20 by default; a prototype keeps sums of all. loose: an example is unknown where its
-    squared distance from its label's mean passes so many times the usual one, 2.25 by default. Another mean that is as near makes
-    that less. For "anomaly" there are `alarms` false alarms a day where `judged` recordings are judged a day, by default 1 of 1440.
-    That is an estimate, from few recordings a rough one. What is at `path`.0 and `path`.1 is taken up, unless `fresh`.
+    keep: examples kept of a label, the newest, 20 by default. A prototype keeps sums of all; with keep=N half of them
+    are forgotten where it has 2 * N, so that a label follows a drift. loose: an example is unknown where its squared
+    distance from its label's mean passes so many times the usual one of that label, 3 by default. Another mean that is
+    as near makes that less. For "anomaly" there are `alarms` false alarms a day where `judged` recordings are judged a
+    day, by default 1 of 1440. That is an estimate, from few recordings a rough one. What is at `path`.0 and `path`.1 is
+    taken up, unless `fresh`.
     """
 
     def __init__(
@@ -127,6 +129,8 @@ class Learner(Head):
                 self._read(f)
             except ValueError as e:
                 raise ValueError(f"{path}: {e}; fresh=True begins again")
+        if keep is not None and kind == "prototype":
+            self._numbers[2] = keep
         if keep is not None and keep != self._numbers[2]:
             raise ValueError(
                 f"{path} keeps {self._numbers[2]} examples of a label, not {keep}; fresh=True begins again"

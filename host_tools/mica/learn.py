@@ -21,6 +21,7 @@ from mica.reference import learning
 
 _heads = board_code.load("heads", Refused=MicaError)
 _Base: Any = _heads.Head
+ENOUGH = 3  # examples of a label that tell how it varies
 Learnt = tuple[tuple[str, ...], tuple[bytearray, ...]]
 KINDS: tuple[str, ...] = _heads.KINDS
 MOST_LABELS: int = _heads.MOST_LABELS
@@ -75,6 +76,8 @@ class Head(_Base):
         """
         if self.kind != "prototype" or (other.kind, other.width, other.model) != (self.kind, self.width, self.model):
             raise MicaError("only prototypes of the same model and width can be added up")
+        if min(self._numbers[2], other._numbers[2]) < learning.MOST_COUNT:
+            raise MicaError("a head that forgets (keep=) can't be added up: its sums lack examples")
         sums = dict(zip(*self._learnt, strict=True))
         for label, block in zip(*other._learnt, strict=True):
             found = _summed(sums.get(label, bytes(len(block))), block, sign)
@@ -89,19 +92,32 @@ class Head(_Base):
         self._learnt = tuple(sums), tuple(sums.values())
         self._numbers[4] = -1
 
+    def strange(self, other: Head) -> list[str]:
+        """Return the labels of a head, which is in this sum, whose mean lies beyond the limits of all the others."""
+        rest = Head.from_state(self.state())
+        rest.add(other, -1)
+        rest.fit()
+        own, its = (dict(zip(*head._learnt, strict=True)) for head in (rest, other))
+        known = [
+            label
+            for label in its
+            if label in own and min(h.counts[h.labels.index(label)] for h in (rest, other)) >= ENOUGH
+        ]
+        return [label for label in known if rest._away(other._mean(its[label]), own[label]) > 1]
+
 
 def _summed(block: Any, other: Any, sign: int) -> bytearray:
     """Block of a prototype with the sums of another's added, or with sign -1 taken away."""
     to = bytearray(block)
-    for kind, at, n in (("<u4", 0, 1), ("<u8", 8, 1), ("<i4", 16, -1)):
+    for kind, at, n in (("<u4", 0, 1), ("<u4", 16, -1)):  # counts, sums and squares alike, modulo 2^32
         np.frombuffer(to, kind, n, at)[:] += (sign * np.frombuffer(other, kind, n, at).astype(np.int64)).astype(kind)
     return to
 
 
 def _is_sum(block: Any) -> bool:
     """Return True if some examples may have the sums of this block of a prototype."""
-    n, square = int.from_bytes(block[:4], "little"), int.from_bytes(block[8:16], "little")
-    row = np.frombuffer(block, "<i4", -1, 16).astype(np.int64)
+    n, words = int.from_bytes(block[:4], "little"), np.frombuffer(block, "<u4", -1, 16)
+    row, squares = words.view("<i4").astype(np.int64).reshape(2, -1)[0], words.astype(np.int64).reshape(2, -1)[1]
     if not 1 <= n <= learning.MOST_COUNT or row.min() < -128 * n or row.max() > 127 * n:
         return False
-    return int((row**2).sum()) <= n * square <= n * n * 128**2 * len(row)
+    return bool((row**2 <= n * squares).all()) and int(squares.sum()) <= n * 128**2 * len(row)

@@ -12,7 +12,7 @@ typedef struct {
 } block_t;
 
 static uint32_t memory[BENCH_ARENA_BYTES / 4];
-static int8_t work[2 * MICA_LEARN_MAX_WIDTH];
+static uint32_t work[3 * MICA_LEARN_MAX_WIDTH / 4];
 
 static void print_number(uint32_t v) {
     char text[10], *p = text + sizeof(text);
@@ -42,7 +42,7 @@ int main(void) {
     static mica_learn_t head;
     memcpy(&head, block->numbers, MICA_LEARN_NUMBERS_BYTES);
     head.classes = block->classes;
-    head.work = work;
+    head.work = (int8_t *)work;
     const size_t bytes = mica_learn_block_bytes(&head, (uint32_t)head.keep);
     for (uint32_t k = 0; k < block->classes; ++k) {
         head.blocks[k] = (mica_learn_class_t *)((uint8_t *)memory + k * bytes);

@@ -50,7 +50,7 @@ def fixed(state: bytearray) -> bytes:
 
 
 def exaggerated(word: int, value: int) -> bytes:
-    """A head whose one block has another word: 0 count, 2 sum of squares, 4 first sum."""
+    """A head whose one block has another word: 0 count, 4 first sum, 4 + WIDTH first sum of squares."""
     state = bytearray(taught(("a", 1)).state())
     at = state.index(b"\x01a") + 4 + 4 * word
     state[at : at + 4] = value.to_bytes(4, "little")
@@ -85,8 +85,8 @@ def test_boards_that_lie_are_left_out_and_the_others_count() -> None:
         "l6": (said(narrow), "a head of 3 numbers; the model gives 10"),
         "l7": (said(exaggerated(4, 129)), "sums that no examples have"),
         "l8": (said(exaggerated(4, 0x80000000)), "sums that no examples have"),
-        "l9": (said(exaggerated(2, 0)), "sums that no examples have"),
-        "m1": (said(exaggerated(2, 0xFFFFFFFF)), "sums that no examples have"),
+        "l9": (said(exaggerated(4 + WIDTH, 0)), "sums that no examples have"),
+        "m1": (said(exaggerated(4 + WIDTH, 0xFFFFFFFF)), "sums that no examples have"),
         "m2": (said(exaggerated(0, 2000)), "2000 new examples of a label, more than --most 1000"),
         "m3": (said(exaggerated(0, 0)), "damaged"),
         "m4": (said(b"", reason="the head \x1b has learnt more"), "has learnt more"),

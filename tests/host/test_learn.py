@@ -184,14 +184,17 @@ def test_softmax_against_float() -> None:
 @pytest.mark.parametrize("kind", KINDS)
 def test_room_comes_with_examples(kind: str) -> None:
     """A label takes the room of its examples, of `keep` at most, taught or restored; a larger head loads as it is."""
-    head = Head(kind, 7, model=MODEL, keep=1024)
+    head = Head(kind, 7, model=MODEL, keep=1024 if kind != "prototype" else None)
     for n in range(1, 1040):
         head.teach(np.full(7, n % 100, np.int8), "a")
         (block,) = head._learnt[1]
         assert (
             len(block)
             == head._bytes(head._numbers, n)
-            == 16 + 28 * (kind != "anomaly") + (-(-7 * min(n, 1024) // 4) * 4 if kind != "prototype" else 0)
+            == 16
+            + 28 * (kind == "softmax")
+            + 56 * (kind == "prototype")
+            + (-(-7 * min(n, 1024) // 4) * 4 if kind != "prototype" else 0)
         )
         if n in (1, 5, 1023, 1024, 1030):
             again = Head.from_state(head.state())
@@ -201,7 +204,87 @@ def test_room_comes_with_examples(kind: str) -> None:
     wide = Head(kind, 4096, model=MODEL, keep=1024)
     for k in range(64):
         wide.teach(np.full(4096, k, np.int8), str(k))
-    assert sum(map(len, Head.from_state(wide.state())._learnt[1])) < 64 * 21_000
+    assert sum(map(len, Head.from_state(wide.state())._learnt[1])) < 64 * 33_000
+
+
+@pytest.mark.parametrize("line", (Path(__file__).parent / "heads_of_version_1.txt").read_text().splitlines())
+def test_heads_of_version_1_load(line: str) -> None:
+    """A prototype's scatter is spread evenly over its numbers, which weigh the same; others are as if taught now."""
+    kind, state = line.split()
+    head, now = Head.from_state(bytes.fromhex(state)), Head(kind, 5, model=bytes(8))
+    for n in range(12):
+        x = np.array([n % 3 * 70 + i * 11 + n * n % 7 for i in range(5)]).astype(np.uint8).view(np.int8)
+        now.teach(x, ("a", "bcd", "ef")[n % 3])
+    assert (head.kind, head.labels, head.counts) == (kind, now.labels, now.counts) and head.predict(x) is not None
+    if kind == "prototype":
+        assert set(bytes(head._work[:5])) == {16} and head.predict(x)[0] == now.predict(x)[0]
+    else:
+        assert head.state() == now.state()
+    assert Head.from_state(head.state()).state() == head.state()
+    damaged = bytearray.fromhex(state)
+    damaged[16 + 36 :] = bytes(len(damaged) - 52)
+    struct.pack_into("<I", damaged, 4, crc32(damaged[8:]))
+    with pytest.raises(MicaError, match="damaged"):
+        Head.from_state(bytes(damaged))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("width", [5, 7, 64])
+def test_a_report(kind: str, width: int) -> None:
+    """Two labels that are alike are less than a limit apart, a third is far; nothing that is judged depends on it."""
+    rng = np.random.default_rng(width)
+    means = {"a": np.full(width, 20), "b": np.full(width, 24), "c": np.full(width, -70)}
+    head = Head(kind, width, model=MODEL)
+    assert head.report() == []
+    for n in range(24):
+        label = "abc"[n % 3]
+        head.teach(np.rint(rng.normal(means[label], 6)).astype(np.int8), label)
+    state, rows = head.state(), {row[0]: row for row in head.report()}
+    assert [row[1] for row in rows.values()] == [8, 8, 8] and head.state() == state
+    assert rows["a"][3] == "b" and rows["b"][3] == "a" and max(rows["a"][4], rows["b"][4]) < 1 < rows["c"][4]
+    if kind != "anomaly":
+        assert all(0.5 < row[2] / (6 * width**0.5) < 2 for row in rows.values())
+
+
+def test_a_prototype_follows_a_drift() -> None:
+    """A drift of three spreads over 400 examples, every fourth taught again: most are known with keep=, few without."""
+    found = {}
+    for keep in (10, None):
+        rng, head, known = np.random.default_rng(4), Head("prototype", 32, model=MODEL, keep=keep), []
+        means, way = rng.normal(0, 40, (5, 32)), rng.normal(0, 1, (5, 32))
+        way *= 3 * 10 * 32**0.5 / np.linalg.norm(way, axis=1, keepdims=True)  # spreads of 10 in each number
+        for n in range(900):
+            k, late = n % 5, max(0, n - 500) / 400
+            x = np.clip(np.rint(rng.normal(means[k] + late * way[k], 10)), -128, 127).astype(np.int8)
+            answer = head.predict(x) if n >= 800 else None
+            known += [answer is not None and answer[0] == str(k)] if n >= 800 else []
+            if n < 500 or n // 5 % 4 == 0:
+                head.teach(x, str(k))
+        found[keep] = float(np.mean(known))
+    print(found)
+    assert found[10] >= 0.6 and found[None] < found[10] - 0.2
+
+
+def test_who_drifts_is_found() -> None:
+    """The labels whose new examples lie beyond the limits of the sum; heads that forget have no sum."""
+    rng = np.random.default_rng(0)
+
+    def head(shift: int, **settings: int) -> Head:
+        made = Head("prototype", 32, model=MODEL, **settings)
+        for n in range(20):
+            mean = (60, -60)[n % 2] + shift * (n % 2)
+            made.teach(np.rint(rng.normal(mean, 8, 32)).astype(np.int8), "ab"[n % 2])
+        return made
+
+    boards = [head(0), head(1), head(60)]
+    total = Head.from_state(boards[0].state())
+    for board in boards[1:]:
+        total.add(board)
+    assert [total.strange(board) for board in boards] == [[], [], ["b"]]
+    assert head(0).strange(head(0)) == []
+    for one, other in ((head(0), head(0, keep=5)), (head(0, keep=5), head(0))):
+        with pytest.raises(MicaError, match="forgets"):
+            one.add(other)
 
 
 def test_what_is_refused() -> None:

@@ -14,6 +14,7 @@ import pytest
 
 from mica.reference import learning
 from mica.reference.learning import ANOMALY, FIT, JUDGE, PROTOTYPE, SOFTMAX, TEACH, block_bytes
+from mica.reference.learning import MOST_COUNT as ALL
 from mica.toolchain.process import need_program
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -22,6 +23,8 @@ USERMOD = ROOT / "usermod_c"
 SIZES = (
     (1, 1, 1, 3, 127),
     (3, 2, 2, 9, 127),
+    (5, 3, 4, 30, 60),
+    (7, 2, 3, 20, 100),
     (64, 5, 20, 60, 40),
     (64, 3, 4, 30, 1),
     (65, 7, 3, 25, 128),
@@ -78,11 +81,11 @@ class Case:
 
     def __init__(self, learn: Op, kind: int, width: int, keep: int, classes: int, setting: int = 32):
         self.learn, self.width, self.numbers = learn, width, [kind, width, keep, setting, 0, 0, 0]
-        self.work = bytearray(2 * width)
+        self.work = bytearray((3 if kind == SOFTMAX else 2) * width)
         self.blocks = [bytearray(block_bytes(kind, width, keep)) for _ in range(classes)]
 
     def __call__(self, op: int, x: bytes = b"", arg: int = 0) -> bool:
-        self.work[self.width :] = x or bytes(self.width)
+        self.work[self.width : 2 * self.width] = x or bytes(self.width)
         return self.learn(op, self.numbers, self.work, self.blocks, arg)
 
     def fit(self, examples: list[tuple[bytes, int]]) -> int:
@@ -122,7 +125,7 @@ def test_the_engine_equals_the_oracle(kind: int, size: tuple[int, int, int, int,
     while more and step < 4:
         more = one(FIT, arg=step)
         assert more == other(FIT, arg=step) and one.blocks == other.blocks, step
-        assert one.work[:width] == other.work[:width], step
+        assert one.work[:width] == other.work[:width] and one.work[2 * width :] == other.work[2 * width :], step
         step += 1
     assert step == (4 if kind == SOFTMAX else 1)
     for x, _ in _examples(rng, width, classes, 20, most):
@@ -157,18 +160,83 @@ def test_prototypes_are_means_in_any_order(in_c: Op) -> None:
     """Sums do not depend on the order, and the class of an example is that of the nearest mean, but for rounding."""
     rng = np.random.default_rng(5)
     examples = _examples(rng, 64, 4, 50, 30)
-    case, turned = Case(in_c, PROTOTYPE, 64, 1, 4), Case(in_c, PROTOTYPE, 64, 1, 4)
+    case, turned = Case(in_c, PROTOTYPE, 64, ALL, 4), Case(in_c, PROTOTYPE, 64, ALL, 4)
     case.fit(examples)
     turned.fit(examples[::-1])
     assert case.blocks == turned.blocks
     means = np.array([np.mean([np.frombuffer(x, np.int8) for x, k in examples if k == c], axis=0) for c in range(4)])
+    weights = np.frombuffer(case.work, np.uint8, 64) / 16
     for x, _ in _examples(rng, 64, 4, 100, 60):
         best, _, margin = case.judge(x)
-        far = ((np.frombuffer(x, np.int8) - means) ** 2).sum(1)
+        far = ((np.frombuffer(x, np.int8) - means) ** 2) @ weights
         assert far[best] <= far.min() + 64 * 4
         limit = int.from_bytes(case.blocks[best][4:8], "little") / 16
-        expected = 256 - 256 * far[best] / limit - 192 * far[best] / np.sort(far)[1]
+        expected = 256 - 256 * far[best] / limit - 128 * far[best] / np.sort(far)[1]
         assert abs(margin - expected) < 2 + 256 * 80 / limit + 20000 / np.sort(far)[1]
+
+
+def test_weights_and_limits_are_those_of_the_page(in_c: Op) -> None:
+    """Both follow in float what SPEC says: numbers that vary little weigh more, and a label has a spread of its own."""
+    rng = np.random.default_rng(11)
+    means, wide = rng.integers(-60, 60, (3, 24)), np.array([1, 3, 2])
+    x = [np.rint(rng.normal(means[k], wide[k] * np.linspace(1, 12, 24), (9 + k, 24))).clip(-128, 127) for k in range(3)]
+    case = Case(in_c, PROTOTYPE, 24, ALL, 3, 48)
+    case.fit([(one.astype(np.int8).tobytes(), k) for k, rows in enumerate(x) for one in rows])
+    n, free = np.array([len(rows) for rows in x]), sum(len(rows) - 1 for rows in x)
+    apart = np.stack([((rows - rows.mean(0)) ** 2).sum(0) for rows in x])
+    inverse = 1 / (apart.sum(0) + 3 * apart.sum() / free / 24)
+    weights = inverse / inverse.mean()
+    assert (
+        np.abs(np.frombuffer(case.work, np.uint8, 24) / 16 - weights).max() < 0.1 and weights.max() > 3 * weights.min()
+    )
+    gaps = sorted(min(((x[j].mean(0) - x[k].mean(0)) ** 2) @ weights for j in range(3) if j != k) for k in range(3))
+    scatter = apart @ weights
+    spread = (scatter + 4 * (scatter.sum() + 3 / 16 * gaps[1]) / (free + 1)) / (n + 3)
+    limits = [int.from_bytes(b[4:8], "little") / 16 for b in case.blocks]
+    assert np.allclose(limits, 3 * spread * (1 + 1 / n), rtol=0.02) and max(limits) > 2 * min(limits)
+
+
+def test_one_example_of_each_label_has_a_limit(in_c: Op) -> None:
+    """It is a share of the distance to the other label; one label of one example has none."""
+    case = Case(in_c, PROTOTYPE, 7, ALL, 2, 48)
+    case.fit([(bytes([100] * 7), 0), (bytes([20] * 7), 1)])
+    assert (
+        case.judge(bytes([100] * 7))[2] == 256 and case.judge(bytes([156] * 7))[2] < 0 < case.judge(bytes([90] * 7))[2]
+    )
+    alone = Case(in_c, PROTOTYPE, 7, ALL, 1, 48)
+    alone.fit([(bytes([100] * 7), 0)])
+    assert alone.blocks[0][4:8] == bytes(4) and alone.judge(bytes(7))[2] == 0
+
+
+@pytest.mark.parametrize("keep", [1, 2, 3, 10])
+def test_sums_fade(keep: int, in_c: Op) -> None:
+    """A prototype stands for 2 * keep examples at most, in C as in numpy; the rest are sums that examples may have."""
+    rng = np.random.default_rng(keep)
+    cases = [Case(op, PROTOTYPE, 5, keep, 1, 48) for op in (learning.learn, in_c)]
+    for n in range(1, 100):
+        x = rng.integers(-128, 128, 5).astype(np.int8).tobytes()
+        for case in cases:
+            case(TEACH, x)
+        assert cases[0].blocks == cases[1].blocks
+        count, row = int.from_bytes(cases[0].blocks[0][:4], "little"), np.frombuffer(cases[0].blocks[0], "<i4", -1, 16)
+        assert count == n if n <= 2 * keep else keep < count <= 2 * keep
+        assert (row[:5].astype(int) ** 2 <= count * row[5:].astype(int)).all() and row[5:].max() <= count * 128**2
+    for _ in range(10 * keep + 20):  # all that was there before fades
+        for case in cases:
+            case(TEACH, bytes([100] * 5))
+    assert cases[0].blocks == cases[1].blocks and np.abs(row[:5] / int(cases[0].blocks[0][0]) - 100).max() < 4 / keep
+
+
+def test_a_label_of_few_examples_weighs_as_much(in_c: Op) -> None:
+    """One example of softmax against fifty of another label: it is found as often."""
+    rng, found = np.random.default_rng(2), []
+    for _ in range(4):
+        means = rng.normal(0, 20, (2, 16))
+        one = [np.rint(rng.normal(means[k], 18)).clip(-128, 127).astype(np.int8).tobytes() for k in [0] * 50 + [1] * 21]
+        case = Case(in_c, SOFTMAX, 16, 50, 2)
+        case.fit([(x, int(i == 50)) for i, x in enumerate(one[:51])])
+        found += [case.judge(x)[0] for x in one[51:]]
+    assert np.mean(found) > 0.6
 
 
 def test_limit_of_alarms(in_c: Op) -> None:
@@ -181,7 +249,7 @@ def test_limit_of_alarms(in_c: Op) -> None:
     for one_in in (10, 100, 1000):
         case = Case(in_c, ANOMALY, pairs + 1, 2 * pairs, 1, one_in)
         case.fit([(row.tobytes(), 0) for row in x])
-        limit = int.from_bytes(case.blocks[0][4:8], "little")
+        limit = int.from_bytes(case.blocks[0][4:8], "little") / np.frombuffer(case.work, np.uint8)[pairs]
         assert 0.85 < limit / (mean * np.log(one_in)) < 1.15, one_in
 
 

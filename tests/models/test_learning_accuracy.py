@@ -152,7 +152,10 @@ def test_words_that_the_network_never_saw() -> None:
 @SHARED
 @pytest.mark.parametrize("kind", ["prototype", "softmax"])
 def test_what_was_never_taught_is_unknown(kind: str) -> None:
-    """Of other words, silence and noise at most 5 % are taken for one of three words, where 80 % of these are accepted."""
+    """Of other words, silence and noise at most 5 % are taken for one of three words where 80 % of these are accepted.
+
+    By itself a head accepts nine in ten, and takes 8 % at most.
+    """
     data, noise = sets.words(), sets.noise()
     usual, strict = [], []
     for d in draws(data.y, np.arange(10), 3, 10, DRAWS):
@@ -171,7 +174,7 @@ def test_what_was_never_taught_is_unknown(kind: str) -> None:
     print(f"{kind}: by itself {accepted:.3f} accepted, {taken:.3f} of others and {of_noise:.3f} of noise taken")
     print(f"where 0.8 are accepted: {np.mean(strict, axis=0)[0]:.3f} and {np.mean(strict, axis=0)[1]:.3f} taken")
     assert np.mean(strict, axis=0).max() <= 0.05
-    assert accepted >= 0.8 and max(taken, of_noise) <= 0.05
+    assert accepted >= 0.9 and max(taken, of_noise) <= 0.08
 
 
 @SHARED

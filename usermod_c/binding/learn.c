@@ -18,8 +18,8 @@ static void *get_bytes(mp_obj_t obj, size_t bytes, mp_uint_t flags) {
     return buf.buf;
 }
 
-// learn(op, numbers, work, blocks, arg): numbers as array('i') in the order of mica_learn_t. The example is the second
-// half of `work`. Allocates nothing.
+// learn(op, numbers, work, blocks, arg): numbers as array('i') in the order of mica_learn_t. The example lies in
+// `work`. Allocates nothing.
 static mp_obj_t module_learn(size_t n_args, const mp_obj_t *args) {
     (void)n_args;
     mica_learn_t p;
@@ -39,7 +39,7 @@ static mp_obj_t module_learn(size_t n_args, const mp_obj_t *args) {
         const uint32_t one_more = op == TEACH && i == (size_t)arg && c->count < (uint32_t)p.keep;
         p.blocks[i] = get_bytes(items[i], mica_learn_block_bytes(&p, c->count + one_more), MP_BUFFER_RW);
     }
-    p.work = get_bytes(args[2], 2 * (size_t)p.width, MP_BUFFER_RW);
+    p.work = get_bytes(args[2], (p.kind == MICA_LEARN_SOFTMAX ? 3 : 2) * (size_t)p.width, MP_BUFFER_RW);
     if (op == FIT) {
         return mp_obj_new_bool(mica_learn_fit(&p, (uint32_t)arg));
     }

@@ -18,11 +18,12 @@ static const uint16_t sixteenths[] = {
 
 SMALL bool mica_learn_check(const mica_learn_t *p) {
     return (uint32_t)p->kind <= MICA_LEARN_ANOMALY && (uint32_t)p->width - 1 < MICA_LEARN_MAX_WIDTH
-           && (uint32_t)p->keep - 1 < MICA_LEARN_MAX_KEPT && p->setting >= 1 && p->setting >> (p->kind == MICA_LEARN_ANOMALY ? 24 : 16) == 0;
+           && (uint32_t)p->keep - 1 < (p->kind == MICA_LEARN_PROTOTYPE ? MICA_LEARN_ALL : MICA_LEARN_MAX_KEPT)
+           && p->setting >= 1 && p->setting >> (p->kind == MICA_LEARN_ANOMALY ? 24 : 16) == 0;
 }
 
 SMALL static int32_t row_words(const mica_learn_t *p) {
-    return p->kind == MICA_LEARN_ANOMALY ? 0 : p->width;
+    return p->kind == MICA_LEARN_ANOMALY ? 0 : p->kind == MICA_LEARN_PROTOTYPE ? 2 * p->width : p->width;
 }
 
 SMALL size_t mica_learn_block_bytes(const mica_learn_t *p, uint32_t examples) {
@@ -37,11 +38,12 @@ SMALL static int8_t *example(const mica_learn_t *p, const mica_learn_class_t *c,
 
 // Examples that a class stands for, at least 1: of a prototype all, else those that are kept.
 SMALL static uint32_t kept(const mica_learn_t *p, const mica_learn_class_t *c) {
-    const uint32_t most = p->kind == MICA_LEARN_PROTOTYPE ? 65535 : (uint32_t)p->keep, n = c->count < most ? c->count : most;
+    const uint32_t most = p->kind == MICA_LEARN_PROTOTYPE ? MICA_LEARN_ALL : (uint32_t)p->keep;
+    const uint32_t n = c->count < most ? c->count : most;
     return n ? n : 1;
 }
 
-// Few are divided, and MicroPython's native modules have no division of 64 bits.
+// Few are divided, and MicroPython's native modules have no division of 64 bits. By 0 it gives any number.
 SMALL static uint64_t divide(uint64_t a, uint32_t b) {
     uint32_t rest = 0;
     for (uint32_t i = 0; i < 64; ++i) {
@@ -56,98 +58,159 @@ SMALL static uint64_t divide(uint64_t a, uint32_t b) {
     return a;
 }
 
-SMALL static uint32_t at_most(uint64_t v, uint32_t most) {
+LOOP uint32_t at_most(uint64_t v, uint32_t most) {
     return v < most ? (uint32_t)v : most;
 }
 
 SMALL void mica_learn_teach(const mica_learn_t *p, uint32_t k, const int8_t *x) {
     mica_learn_class_t *c = p->blocks[k];
     if (p->kind == MICA_LEARN_PROTOTYPE) {
-        uint32_t square = 0;
+        // Half of all is forgotten where 2 * keep examples are there: never a sum of squares below what the sum needs.
+        const bool half = c->count >> 1 >= (uint32_t)p->keep;
+        c->count -= half ? c->count >> 1 : 0;
         for (int32_t i = 0; i < p->width; ++i) {
-            c->row[i] = (int32_t)((uint32_t)c->row[i] + (uint32_t)x[i]);
-            square += (uint32_t)(x[i] * x[i]);
+            int32_t sum = c->row[i];
+            uint32_t squares = (uint32_t)c->row[p->width + i];
+            if (half) {
+                sum = (sum + (sum < 0)) >> 1;
+                squares -= squares >> 1;
+            }
+            c->row[i] = (int32_t)((uint32_t)sum + (uint32_t)x[i]);
+            c->row[p->width + i] = (int32_t)(squares + (uint32_t)(x[i] * x[i]));
         }
-        c->bias += square;
-        c->shift += c->bias < square;
     } else {
         memcpy(example(p, c, c->count % (uint32_t)p->keep), x, (size_t)p->width);
     }
     c->count++;
 }
 
-// ---- Prototypes
+// ---- Weights and limits
 
-// Element i of the sum of a class.
-SMALL static int32_t sum_of(const mica_learn_t *p, const mica_learn_class_t *c, int32_t i) {
+// Sum of element i over the examples of a class, and of its squares.
+SMALL static int32_t sum_of(const mica_learn_t *p, const mica_learn_class_t *c, int32_t i, uint32_t *squares) {
     if (p->kind == MICA_LEARN_PROTOTYPE) {
+        *squares = (uint32_t)c->row[p->width + i];
         return c->row[i];
     }
     int32_t sum = 0;
+    *squares = 0;
     const int8_t *x = example(p, c, 0) + i;
     for (uint32_t n = kept(p, c); n != 0; --n, x += p->width) {
         sum += *x;
+        *squares += (uint32_t)(*x * *x);
     }
     return sum;
 }
 
-// To the mean of a class, squared, in 16ths: the mean is rounded to quarters.
+// To the mean of a class, squared, in 16ths: the mean is rounded to quarters, and a weight of 16 is 1.
 SMALL static uint32_t distance(const mica_learn_t *p, const mica_learn_class_t *c, const int8_t *x) {
+    const uint8_t *weights = (const uint8_t *)p->work;
     const uint32_t n = kept(p, c);
-    uint32_t d = 0;
+    uint32_t squares;
+    uint64_t d = 0;
     for (int32_t i = 0; i < p->width; ++i) {
-        const uint32_t sum = (uint32_t)sum_of(p, c, i) + 128 * n;  // not negative
+        const uint32_t sum = (uint32_t)sum_of(p, c, i, &squares) + 128 * n;  // not negative
         const uint32_t apart = 4 * (uint32_t)x[i] - ((8 * sum + n) / (2 * n) - 512);
-        d += apart * apart;
+        d += apart * apart * weights[i];
     }
-    return d;
+    return at_most(d >> 4, UINT32_MAX);
 }
 
-SMALL static uint64_t sum_of_squares(const mica_learn_t *p, const mica_learn_class_t *c) {
-    if (p->kind == MICA_LEARN_PROTOTYPE) {
-        return (uint64_t)c->shift << 32 | c->bias;
-    }
+// How far the examples of a class lie from their mean in element i, squared, summed up, times their number.
+SMALL static uint64_t scatter(const mica_learn_t *p, uint32_t k, int32_t i) {
+    uint32_t squares;
+    const int64_t sum = sum_of(p, p->blocks[k], i, &squares);
+    return (uint64_t)kept(p, p->blocks[k]) * squares - (uint64_t)(sum * sum);
+}
+
+// The same of all classes, each divided by its number; in 16ths.
+SMALL static uint64_t within(const mica_learn_t *p, int32_t i) {
     uint64_t sum = 0;
-    const int8_t *x = example(p, c, 0);
-    for (uint32_t i = kept(p, c) * (uint32_t)p->width; i != 0; --i, ++x) {
-        sum += (uint32_t)(*x * *x);
+    for (uint32_t k = 0; k < p->classes; ++k) {
+        sum += divide(16 * scatter(p, k, i), kept(p, p->blocks[k]));
     }
     return sum;
 }
 
-// How far all examples of classes [from, to) lie from their mean, squared, summed up; their number, and if asked for their mean.
-SMALL static uint64_t scatter(const mica_learn_t *p, uint32_t from, uint32_t to, uint32_t *total, int8_t *mean) {
-    uint64_t squares = 0, squared = 0;
-    uint32_t n = 0;
-    for (uint32_t k = from; k < to; ++k) {
-        squares += sum_of_squares(p, p->blocks[k]);
-        n += kept(p, p->blocks[k]);
+// A weight for each element: the inverse of its variance within the classes (of an anomaly the root of that), shrunk to
+// the mean variance as if three examples more had that. The mean is 16. Returns how many examples there are beyond one
+// of each class.
+SMALL static uint32_t weigh(const mica_learn_t *p) {
+    uint32_t free = 0, sum = 0;
+    for (uint32_t k = 0; k < p->classes; ++k) {
+        free += kept(p, p->blocks[k]) - 1;
+    }
+    uint64_t all = 0;
+    for (int32_t i = 0; i < p->width; ++i) {
+        all += within(p, i);
+    }
+    const uint64_t base = divide(divide(all, free), (uint32_t)p->width) + 1;
+    uint16_t *inverse = (void *)p->work;  // where weights and an example lie
+    for (int32_t i = 0; i < p->width; ++i) {
+        const uint32_t variance = (uint32_t)divide((within(p, i) + 3 * base) << 8, free + 3);
+        uint32_t r = free ? at_most(divide(base << 16, variance + 1), 65535) : 1;
+        r = p->kind == MICA_LEARN_ANOMALY ? mica_root(r << 8) : r;
+        sum += r;
+        inverse[i] = (uint16_t)r;
     }
     for (int32_t i = 0; i < p->width; ++i) {
-        int32_t sum = 0;
-        for (uint32_t k = from; k < to; ++k) {
-            sum += sum_of(p, p->blocks[k], i);
-        }
-        squared += (uint64_t)((int64_t)sum * sum);
-        if (mean != NULL) {
-            mean[i] = (int8_t)((2 * (uint32_t)sum + 257 * n) / (2 * n) - 128);
-        }
+        const uint32_t weight = at_most(divide((uint64_t)(16 * (uint32_t)p->width * inverse[i]) + sum / 2, sum), 255);
+        p->work[i] = (int8_t)(weight ? weight : 1);
     }
-    *total = n;
-    return squares - divide(squared, n);
+    return free;
 }
 
-// How far from a mean an example may lie, in 16ths: a multiple of what those that were taught lie from theirs.
-SMALL static void spread_limits(const mica_learn_t *p) {
-    uint64_t sum = 0;
-    uint32_t free = 0, n;
+// The median over classes of the distance from a mean to the nearest other mean.
+SMALL static uint32_t gap(const mica_learn_t *p) {
+    uint32_t near[MICA_LEARN_MAX_CLASSES], squares;
+    int8_t *mean = p->work + p->width;
     for (uint32_t k = 0; k < p->classes; ++k) {
-        sum += scatter(p, k, k + 1, &n, NULL);
-        free += n - 1;
+        const uint32_t n = kept(p, p->blocks[k]);
+        for (int32_t i = 0; i < p->width; ++i) {
+            mean[i] = (int8_t)((2 * (uint32_t)sum_of(p, p->blocks[k], i, &squares) + 257 * n) / (2 * n) - 128);
+        }
+        near[k] = UINT32_MAX;
+        for (uint32_t j = 0; j < k; ++j) {
+            const uint32_t d = distance(p, p->blocks[j], mean);
+            near[j] = d < near[j] ? d : near[j];
+            near[k] = d < near[k] ? d : near[k];
+        }
     }
-    const uint32_t loose = free ? at_most((divide(16 * sum, free) * (uint32_t)p->setting >> 4) + 1, INT32_MAX) : 0;
+    for (uint32_t k = 0;; ++k) {
+        uint32_t before = 0;
+        for (uint32_t j = 0; j < p->classes; ++j) {
+            before += near[j] < near[k] || (near[j] == near[k] && j < k);
+        }
+        if (before == (p->classes - 1) / 2) {
+            return near[k];
+        }
+    }
+}
+
+// How far from a mean an example may lie, in 16ths: a multiple of what those of this class lie from it, shrunk to what
+// all do as if four more did that; and 3/16 of the gap count as one more. Without a second example or class there is no
+// limit.
+SMALL static void spread_limits(const mica_learn_t *p) {
+    uint64_t scatters[MICA_LEARN_MAX_CLASSES], pooled = 0;
+    uint32_t free = weigh(p);
     for (uint32_t k = 0; k < p->classes; ++k) {
-        p->blocks[k]->limit = loose + loose / kept(p, p->blocks[k]);
+        uint64_t sum = 0;
+        for (int32_t i = 0; i < p->width; ++i) {
+            sum += scatter(p, k, i) * (uint8_t)p->work[i];
+        }
+        scatters[k] = divide(sum, kept(p, p->blocks[k]));
+        pooled += scatters[k];
+    }
+    if (p->classes > 1) {
+        pooled += gap(p) / 16 * 3;
+        ++free;
+    }
+    pooled = divide(pooled, free);
+    for (uint32_t k = 0; k < p->classes; ++k) {
+        const uint32_t n = kept(p, p->blocks[k]);
+        const uint64_t spread = divide(scatters[k] + 4 * pooled, n + 3);
+        const uint32_t loose = free ? at_most((spread * (uint32_t)p->setting >> 4) + 1, INT32_MAX) : 0;
+        p->blocks[k]->limit = loose + loose / n;
     }
 }
 
@@ -187,7 +250,7 @@ LOOP void descend(uint32_t *w, const int8_t *x, size_t n, uint32_t g) {
 }
 
 LOOP void centred(const mica_learn_t *p, const int8_t *x) {
-    const int8_t *centre = p->work;
+    const int8_t *centre = p->work + 2 * p->width;
     int8_t *to = p->work + p->width;
     for (size_t i = (size_t)p->width; i-- != 0;) {
         int32_t v = x[i] - centre[i];
@@ -245,8 +308,21 @@ SMALL static bool small(const mica_learn_t *p, uint32_t bits) {
 // The centre of all examples, weights of 0, and how much sums are shifted: a step moves a logit by the squares of an
 // example in 2^-(15 + shift), neither too much nor too little.
 SMALL static void begin(const mica_learn_t *p) {
-    uint32_t total;
-    const uint64_t power = scatter(p, 0, p->classes, &total, p->work);
+    uint64_t power = 0;
+    uint32_t total = 0, squares;
+    for (uint32_t k = 0; k < p->classes; ++k) {
+        total += kept(p, p->blocks[k]);
+    }
+    for (int32_t i = 0; i < p->width; ++i) {
+        uint32_t sum = 0;
+        for (uint32_t k = 0; k < p->classes; ++k) {
+            sum += (uint32_t)sum_of(p, p->blocks[k], i, &squares);
+            power += squares;
+        }
+        const uint32_t mean = (2 * sum + 257 * total) / (2 * total) - 128;
+        power -= mean * (2 * sum - total * mean);
+        p->work[2 * p->width + i] = (int8_t)mean;
+    }
     int32_t shift = -15;
     for (uint32_t mean = (uint32_t)divide(power, total); mean > 1; mean >>= 1) {
         ++shift;
@@ -259,19 +335,20 @@ SMALL static void begin(const mica_learn_t *p) {
     }
 }
 
-// Returns whether there is another.
+// An example of each class in turn: a class that has fewer repeats its own. Returns whether there is another epoch.
 SMALL static bool epoch(mica_learn_t *p, uint32_t step) {
-    uint32_t bits = 25, done = 0;
+    uint32_t bits = 25, done = 0, turns = 0;
     while (p->width > 1 << (31 - bits)) {
         --bits;
     }
-    for (uint32_t j = 0; j < (uint32_t)p->keep; ++j) {
+    for (uint32_t k = 0; k < p->classes; ++k) {
+        turns = kept(p, p->blocks[k]) > turns ? kept(p, p->blocks[k]) : turns;
+    }
+    for (uint32_t j = 0; j < turns; ++j) {
         for (uint32_t k = 0; k < p->classes; ++k) {
-            if (j < kept(p, p->blocks[k])) {
-                update(p, example(p, p->blocks[k], j), k);
-                if ((++done & ((1u << (bits - 16)) - 1)) == 0 && !small(p, bits)) {
-                    return false;
-                }
+            update(p, example(p, p->blocks[k], j % kept(p, p->blocks[k])), k);
+            if ((++done & ((1u << (bits - 16)) - 1)) == 0 && !small(p, bits)) {
+                return false;
             }
         }
     }
@@ -281,7 +358,7 @@ SMALL static bool epoch(mica_learn_t *p, uint32_t step) {
 
 // ---- Anomaly
 
-// From x to the nearest example of a class, example `but` aside: a sum of absolute differences.
+// From x to the nearest example of a class, example `but` aside: a sum of absolute differences, weighed, in 16ths.
 SMALL static uint32_t nearest(const mica_learn_t *p, const mica_learn_class_t *c, const int8_t *x, uint32_t but) {
     uint32_t best = UINT32_MAX;
     for (uint32_t i = 0; i < kept(p, c); ++i) {
@@ -289,7 +366,7 @@ SMALL static uint32_t nearest(const mica_learn_t *p, const mica_learn_class_t *c
         uint32_t sum = i == but ? UINT32_MAX >> 1 : 0;
         for (int32_t k = 0; k < p->width; ++k) {
             const int32_t d = x[k] - y[k];
-            sum += (uint32_t)(d < 0 ? -d : d);
+            sum += (uint32_t)(d < 0 ? -d : d) * (uint8_t)p->work[k];
         }
         best = sum < best ? sum : best;
     }
@@ -297,8 +374,8 @@ SMALL static uint32_t nearest(const mica_learn_t *p, const mica_learn_class_t *c
 }
 
 // By how much distances between examples pass `limit`, in all; and how many do.
-SMALL static uint32_t beyond(const mica_learn_t *p, const mica_learn_class_t *c, uint32_t limit, uint32_t *above) {
-    uint32_t sum = 0;  // at most 1024 distances below 2^20
+SMALL static uint64_t beyond(const mica_learn_t *p, const mica_learn_class_t *c, uint32_t limit, uint32_t *above) {
+    uint64_t sum = 0;
     *above = 0;
     for (uint32_t i = 0; i < kept(p, c); ++i) {
         const uint32_t d = nearest(p, c, example(p, c, i), i);
@@ -318,13 +395,14 @@ SMALL static uint32_t alarm_limit(const mica_learn_t *p, const mica_learn_class_
         return 0;
     }
     uint32_t above;
-    const uint32_t mean = beyond(p, c, 0, &above) / n, sum = beyond(p, c, mean, &above);
+    const uint32_t mean = (uint32_t)divide(beyond(p, c, 0, &above), n);
+    const uint64_t sum = beyond(p, c, mean, &above);
     if (above == 0) {
         return mean + 1;
     }
     const int32_t turns = (int32_t)(mica_log2((uint32_t)p->setting) + mica_log2(above) - mica_log2(n));
     const uint64_t natural = (uint64_t)(turns < 0 ? 0 : turns) * 45426 >> 16;  // times ln 2
-    return at_most(mean + 1 + (sum / above * natural >> 16), UINT32_MAX);
+    return at_most(mean + 1 + (divide(sum, above) * natural >> 16), UINT32_MAX);
 }
 
 // ---- All kinds
@@ -337,6 +415,7 @@ SMALL bool mica_learn_fit(mica_learn_t *p, uint32_t step) {
     if (p->kind != MICA_LEARN_ANOMALY) {
         spread_limits(p);
     } else {
+        weigh(p);
         for (uint32_t k = 0; k < p->classes; ++k) {
             p->blocks[k]->limit = alarm_limit(p, p->blocks[k]);
         }
@@ -377,7 +456,7 @@ SMALL void mica_learn_judge(mica_learn_t *p, const int8_t *x) {
     p->margin = 0;
     if (limit != 0) {
         // Beside the distance itself it counts how much nearer this class is than the next.
-        const uint32_t sum = parts(256, far, limit) + (anomaly ? 0 : parts(192, far, next));
+        const uint32_t sum = parts(256, far, limit) + (anomaly ? 0 : parts(128, far, next));
         p->margin = 256 - (int32_t)(sum < 65535 ? sum : 65535);
     }
     p->score = score < 0 ? p->margin : score;

@@ -15,13 +15,14 @@ enum { MICA_LEARN_PROTOTYPE, MICA_LEARN_SOFTMAX, MICA_LEARN_ANOMALY };
 #define MICA_LEARN_MAX_CLASSES (64)
 #define MICA_LEARN_MAX_WIDTH (4096)  // a distance fits 32 bits
 #define MICA_LEARN_MAX_KEPT (1024)
+#define MICA_LEARN_ALL (65535)  // as `keep` of a prototype: it forgets nothing
 
-// A class: this, then int32 [width] sums or weights, then int8 [width] of each kept example; of a prototype no
-// examples, of an anomaly no weights. mica_learn_block_bytes() in all, aligned to 4.
+// A class: this, then of a prototype int32 [width] sums and uint32 [width] sums of squares, of softmax int32 [width]
+// weights; then, but for prototypes, int8 [width] of each kept example. mica_learn_block_bytes() in all, aligned to 4.
 typedef struct {
-    uint32_t count;    // examples that were taught; of these the last `keep` are there
+    uint32_t count;    // examples taught, of which the last `keep` are there; of a prototype those it stands for
     uint32_t limit;    // a distance beyond it is unknown; 0: there is no limit
-    uint32_t bias;     // of a prototype this and the next are the sum of the squares of all elements, low half first
+    uint32_t bias;     // of softmax, and the next, too
     uint32_t shift;
     int32_t row[];
 } mica_learn_class_t;
@@ -32,7 +33,9 @@ typedef struct {
     int32_t best, score, margin;  // what mica_learn_judge() finds; the last two in 256ths
     // So far an array('i') in MicroPython.
     uint32_t classes;
-    int8_t *work;                 // int8 [2][width]: the centre of a softmax head, and room for an example
+    // uint8 [width] weights of distances, int8 [width] for an example, of softmax int8 [width], its centre; at an even
+    // address.
+    int8_t *work;
     mica_learn_class_t *blocks[MICA_LEARN_MAX_CLASSES];
 } mica_learn_t;
 
@@ -45,7 +48,7 @@ size_t mica_learn_block_bytes(const mica_learn_t *p, uint32_t examples); // of a
 void mica_learn_teach(const mica_learn_t *p, uint32_t k, const int8_t *x);
 // Learns from all examples, in steps of a few milliseconds: with step 0, 1, ... until it returns false.
 bool mica_learn_fit(mica_learn_t *p, uint32_t step);
-// Finds the class that is closest; at least one is there. x may lie in the second half of `work`.
+// Finds the class that is closest; at least one is there. x may lie in `work`, where an example does.
 void mica_learn_judge(mica_learn_t *p, const int8_t *x);
 
 #endif

@@ -1,9 +1,9 @@
 """A head that learns, in integers alone: the oracle of usermod_c/kernels/learn.c, on the same buffers.
 
-A class is a block: words count, limit, bias, shift (of a prototype the last two are the sum of squares, 64 bits); then for
-prototypes int32 sums, for softmax int32 weights; then for softmax and anomaly the kept examples, int8
-[up to keep][width].
-work is int8 [2][width]: the centre of a softmax head, and an example. Example n of a class replaces example n - keep.
+A class is a block: words count, limit, bias, shift; then for prototypes int32 sums and uint32 sums of squares, for
+softmax int32 weights; then for softmax and anomaly the kept examples, int8 [up to keep][width]. Example n of a class
+replaces example n - keep. work: uint8 [width] weights of distances, 16 on average; int8 [width], an example; of a
+softmax head int8 [width], its centre.
 """
 
 import math
@@ -13,11 +13,12 @@ from typing import Any
 import numpy as np
 
 from mica.format.values import clip_s8
-from mica.kernels.integers import log2
+from mica.kernels.integers import log2, root
 
 PROTOTYPE, SOFTMAX, ANOMALY = range(3)
 TEACH, FIT, JUDGE = range(3)
 MOST_CLASSES, MOST_WIDTH, MOST_KEPT, MOST_COUNT = 64, 4096, 1024, 65535
+ROWS = 2, 1, 0  # words for each number, by kind
 # 4096 * exp(-j / 16), from two tables; 0 from 145 on.
 WHOLE, SIXTEENTHS = (np.array([round(32768 * math.exp(-i / by)) for i in range(n)]) for n, by in ((10, 1), (16, 16)))
 EXP = ((WHOLE[:, None] * SIXTEENTHS + (1 << 17)) >> 18).reshape(-1)
@@ -29,7 +30,7 @@ Array = np.ndarray
 
 def block_bytes(kind: int, width: int, keep: int) -> int:
     """Bytes of a class: a multiple of 4."""
-    return (16 + 4 * width * (kind != ANOMALY) + keep * width * (kind != PROTOTYPE) + 3) & ~3
+    return (16 + 4 * width * ROWS[kind] + keep * width * (kind != PROTOTYPE) + 3) & ~3
 
 
 class _Class:
@@ -38,15 +39,27 @@ class _Class:
     def __init__(self, kind: int, width: int, keep: int, block: Any):
         self.words = np.frombuffer(block, "<u4", 4)
         self.signed = self.words.view("<i4")
-        self.square = np.frombuffer(block, "<u8", 1, 8)
-        row = width * (kind != ANOMALY)
-        room = min(keep, (len(block) - 16 - 4 * row) // width) * (kind != PROTOTYPE)
-        self.row = np.frombuffer(block, "<i4", row, 16)
-        self.shots = np.frombuffer(block, np.int8, room * width, 16 + 4 * row).reshape(room, width)
+        words = width * ROWS[kind]
+        room = min(keep, (len(block) - 16 - 4 * words) // width) * (kind != PROTOTYPE)
+        self.row = np.frombuffer(block, "<i4", min(words, width), 16)
+        self.shots = np.frombuffer(block, np.int8, room * width, 16 + 4 * words).reshape(room, width)
         self.n = min(int(self.words[0]), room or MOST_COUNT)
         self.kept = self.shots[: self.n].astype(np.int64)
-        self.sum = self.kept.sum(0) if room else self.row.astype(np.int64)
-        self.squares = int((self.kept**2).sum()) if room else int(self.square[0])
+        if room:
+            self.sum, self.squares = self.kept.sum(0), (self.kept**2).sum(0)
+        else:
+            self.square = np.frombuffer(block, "<u4", width, 16 + 4 * width)
+            self.sum, self.squares = self.row.astype(np.int64), self.square.astype(np.int64)
+        self.scatter = self.n * self.squares - self.sum**2
+
+    def teach(self, x: Array, keep: int) -> None:
+        """Add an example to a prototype: half of all is forgotten where 2 * keep examples are there."""
+        if self.words[0] >> 1 >= keep:
+            self.words[0] -= self.words[0] >> 1
+            self.row[:] = (self.row + (self.row < 0)) >> 1
+            self.square -= self.square >> 1
+        self.row[:] += x.astype(np.int32)
+        self.square[:] += (x**2).astype(np.uint32)
 
 
 def learn(op: int, numbers: Any, work: Any, blocks: Sequence[Any], arg: int) -> bool:
@@ -56,35 +69,36 @@ def learn(op: int, numbers: Any, work: Any, blocks: Sequence[Any], arg: int) -> 
     """
     kind, width, keep, setting = numbers[:4]
     work = np.frombuffer(work, np.int8)
-    x = work[width:].astype(np.int64)
+    weights, centre = work[:width].view(np.uint8), work[2 * width :]
+    x = work[width : 2 * width].astype(np.int64)
     if op == TEACH:
         c = _Class(kind, width, keep, blocks[arg])
         if kind == PROTOTYPE:
-            c.row[:] += x.astype(np.int32)
-            c.square[0] += np.uint64((x**2).sum())
+            c.teach(x, keep)
         else:
             c.shots[int(c.words[0]) % keep] = x
         c.words[0] += 1
         return False
     classes = [_Class(kind, width, keep, block) for block in blocks]
     if op == FIT:
-        return _epoch(work[:width], classes, arg) if arg else _begin(kind, setting, work[:width], classes)
-    numbers[4], numbers[5], numbers[6] = _judge(kind, work[:width], classes, x)
+        return _epoch(centre, classes, arg) if arg else _begin(kind, setting, weights, centre, classes)
+    numbers[4], numbers[5], numbers[6] = _judge(kind, weights.astype(np.int64), centre, classes, x)
     return False
 
 
-def _begin(kind: int, setting: int, centre: Array, classes: list[_Class]) -> bool:
+def _begin(kind: int, setting: int, weights: Array, centre: Array, classes: list[_Class]) -> bool:
+    weights[:] = _weights(kind, len(weights), classes)
     if kind == ANOMALY:
         for c in classes:
-            c.words[1] = _alarm_limit(c.kept, setting)
+            c.words[1] = _alarm_limit(c.kept, weights.astype(np.int64), setting)
     else:
-        _spread_limits(setting, classes)
+        _spread_limits(setting, weights.astype(np.int64), classes)
     if kind != SOFTMAX or not classes:
         return False
     every = np.concatenate([c.kept for c in classes])
     total = len(every)
     centre[:] = (every.sum(0) * 2 + total) // (2 * total)
-    power = (int((every**2).sum()) - int((every.sum(0) ** 2).sum()) // total) // total
+    power = int(((every - centre) ** 2).sum()) // total
     for c in classes:
         c.row[:] = 0
         c.signed[2:] = 0, max(power, 16).bit_length() - 16
@@ -92,12 +106,13 @@ def _begin(kind: int, setting: int, centre: Array, classes: list[_Class]) -> boo
 
 
 def _epoch(centre: Array, classes: list[_Class], step: int) -> bool:
-    """Gradient descent, an example of each class in turn. Stops where a weight leaves [-2^bits, 2^bits): sums of products fit 32 bits."""
+    """Descend, an example of each class in turn: a class that has fewer repeats its own. Stop where a weight leaves
+    [-2^bits, 2^bits): sums of products fit 32 bits."""
     rows = np.stack([c.row for c in classes]).astype(np.int64)
     bias, shift = np.stack([c.signed[2:] for c in classes]).astype(np.int64).T
     bits = 31 - max(6, (len(centre) - 1).bit_length())
     apart = [clip_s8(c.kept - centre).astype(np.int64) for c in classes]
-    turns = [(apart[k][j], k) for j in range(max(c.n for c in classes)) for k, c in enumerate(classes) if j < c.n]
+    turns = [(apart[k][j % c.n], k) for j in range(max(c.n for c in classes)) for k, c in enumerate(classes)]
     small = True
     for done, (x, label) in enumerate(turns, 1):
         e = _numerators(rows, bias, shift, x)[1]
@@ -126,21 +141,50 @@ def _numerators(rows: Array, bias: Array, shift: Array, x: Array) -> tuple[int, 
     return int(o.argmax()), EXP[np.minimum(o.max() - o, 159)]
 
 
-def _spread_limits(setting: int, classes: list[_Class]) -> None:
-    """Set the limit of each class: a multiple of the mean squared distance of all examples from their means, in 16ths."""
-    scatter = sum(c.squares - int((c.sum**2).sum()) // c.n for c in classes)
-    free = sum(c.n for c in classes) - len(classes)
-    loose = min((16 * scatter // free * setting >> 4) + 1, 0x7FFFFFFF) if free else 0
-    for c in classes:
+def _weights(kind: int, width: int, classes: list[_Class]) -> Array:
+    """Return a weight for each number, 16 on average: the inverse of its variance within the classes (of an anomaly
+    the root of that), shrunk to the mean variance as if three examples more had that."""
+    free = sum(c.n - 1 for c in classes)
+    if not free:
+        return np.full(width, 16)
+    within = sum((16 * c.scatter // c.n for c in classes), np.zeros(width, np.int64))
+    base = int(within.sum()) // free // width + 1
+    r = np.minimum((base << 16) // (((within + 3 * base) << 8) // (free + 3) + 1), 65535)
+    if kind == ANOMALY:
+        r = root(r << 8)
+    total = max(int(r.sum()), 1)
+    return np.clip((16 * width * r + total // 2) // total, 1, 255)
+
+
+def _gap(weights: Array, classes: list[_Class]) -> int:
+    """Return the median over classes of the distance from a mean to the nearest other mean."""
+    near = [_MOST] * len(classes)
+    for k, c in enumerate(classes):
+        mean = (2 * c.sum + 257 * c.n) // (2 * c.n) - 128
+        for j in range(k):
+            d = _distance(classes[j], weights, mean)
+            near[j], near[k] = min(near[j], d), min(near[k], d)
+    return sorted(near)[(len(near) - 1) // 2]
+
+
+def _spread_limits(setting: int, weights: Array, classes: list[_Class]) -> None:
+    """Set the limit of each class, in 16ths: a multiple of what its examples lie from their mean, shrunk to what all do
+    as if four more did that; and 3/16 of the gap count as one more. Without a second example or class there is none."""
+    free, several = sum(c.n - 1 for c in classes), len(classes) > 1
+    scatters = [int((c.scatter * weights).sum()) // c.n for c in classes]
+    pooled = (sum(scatters) + (_gap(weights, classes) // 16 * 3 if several else 0)) // max(free + several, 1)
+    for c, scatter in zip(classes, scatters, strict=True):
+        spread = (scatter + 4 * pooled) // (c.n + 3)
+        loose = min((spread * setting >> 4) + 1, 0x7FFFFFFF) if free + several else 0
         c.words[1] = loose + loose // c.n
 
 
-def _alarm_limit(kept: Array, one_in: int) -> int:
+def _alarm_limit(kept: Array, weights: Array, one_in: int) -> int:
     """The distance that one in `one_in` normal recordings passes, from the tail of the distances between those that were learnt."""
     n = len(kept)
     if n < 2:
         return 0
-    apart = np.abs(kept[:, None] - kept).sum(2)
+    apart = np.abs(kept[:, None] - kept) @ weights
     nearest = (apart + (np.eye(n, dtype=np.int64) << 40)).min(1)
     mean = int(nearest.sum()) // n
     above = nearest[nearest > mean]
@@ -151,10 +195,10 @@ def _alarm_limit(kept: Array, one_in: int) -> int:
     return min(mean + 1 + (beyond * (max(one + tail - all_of, 0) * 45426 >> 16) >> 16), _MOST)
 
 
-def _distance(c: _Class, x: Array) -> int:
-    """To the mean of a class, squared, in 16ths: the mean is rounded to quarters."""
+def _distance(c: _Class, weights: Array, x: Array) -> int:
+    """To the mean of a class, squared, in 16ths: the mean is rounded to quarters, and a weight of 16 is 1."""
     mean = (8 * (c.sum + 128 * c.n) + c.n) // (2 * c.n) - 512
-    return int(((4 * x - mean) ** 2).sum())
+    return min(int((4 * x - mean) ** 2 @ weights) >> 4, _MOST)
 
 
 def _parts(n: int, distance: int, of: int) -> int:
@@ -163,9 +207,10 @@ def _parts(n: int, distance: int, of: int) -> int:
     return n * (distance >> down) // max(of >> down, 1)
 
 
-def _judge(kind: int, centre: Array, classes: list[_Class], x: Array) -> tuple[int, int, int]:
+def _judge(kind: int, weights: Array, centre: Array, classes: list[_Class], x: Array) -> tuple[int, int, int]:
     """Class, score and margin, the last two in 256ths."""
-    far = [int(np.abs(c.kept - x).sum(1).min()) if kind == ANOMALY else _distance(c, x) for c in classes]
+    anomaly = kind == ANOMALY
+    far = [int((np.abs(c.kept - x) @ weights).min()) if anomaly else _distance(c, weights, x) for c in classes]
     best, score = int(np.argmin(far)), None
     if kind == SOFTMAX:
         rows = np.stack([c.row for c in classes])
@@ -176,6 +221,6 @@ def _judge(kind: int, centre: Array, classes: list[_Class], x: Array) -> tuple[i
     if limit:
         # Beside the distance itself it counts how much nearer this class is than the next.
         others = [f for k, f in enumerate(far) if k != best]
-        ratio = 0 if kind == ANOMALY else _parts(192, far[best], min(others, default=_MOST))
+        ratio = 0 if anomaly else _parts(128, far[best], min(others, default=_MOST))
         margin = 256 - min(_parts(256, far[best], limit) + ratio, 65535)
     return best, margin if score is None else score, margin
