@@ -8,18 +8,21 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from mica.cli import heads, outputs, target, text
+from mica.cli import heads, left_out, outputs, target, text
 from mica.cli.text import say
 from mica.errors import MicaError
 from mica.learn import KINDS, Head, digest
 from mica.run import examples
 
-JSON_KEYS = "file, size, kind, width, target, labels[] (label, examples)"
+JSON_KEYS = (
+    "file, size, kind, width, target, labels[] (label, examples), settings[] (loose, accepted, taken), "
+    "changes[] (change, alarms)"
+)
 SETTINGS = {
-    "loose": (float, "how much farther than usual an example may be (2.25)"),
+    "loose": (float, "how much farther than usual an example may be (3)"),
     "alarms": (float, "of anomaly: false alarms a day that are tolerated (1)"),
     "judged": (float, "of anomaly: recordings that are judged a day (1440)"),
-    "keep": (int, "examples kept of a label, by softmax and anomaly (20)"),
+    "keep": (int, "examples kept of a label (20); a prototype halves at 2 * N"),
 }
 
 
@@ -58,12 +61,18 @@ def run(args: argparse.Namespace) -> int:
         every = examples.read(args.data, runner.model, say) if args.data else []
         given = [e for _, group in groupby(every, lambda e: e.label) for e in list(group)[: args.shots]]
         with text.watch() as watch:
-            for label, x in heads.embedded(given, runner, watch.progress):
-                head.teach(x, label)
+            taught = list(heads.embedded(given, runner, watch.progress))
+        for label, x in taught:
+            head.teach(x, label)
         result = {"file": str(output), "kind": head.kind, "width": head.width, "target": runner.target}
     state = head.state()
     outputs.write(output, state)
-    text.show(args, {**result, "size": len(state), "labels": heads.labels_of(head)}, report)
+    alone = taught if not args.head else []  # what an older head was taught is not there
+    says = {
+        "settings": left_out.settings(head, alone) if alone and head.kind != "anomaly" else [],
+        "changes": left_out.changes(head, alone) if alone and head.kind == "anomaly" else [],
+    }
+    text.show(args, {**result, "size": len(state), "labels": heads.labels_of(head), **says}, report)
     return 0
 
 
@@ -81,6 +90,19 @@ def _head(args: argparse.Namespace, data: bytes, width: int) -> Head:
 
 
 def report(r: dict[str, Any]) -> str:
-    """The labels, and what the file is."""
+    """The labels, what the head accepts at three settings, and what the file is."""
+
+    def share(x: float | None) -> str:
+        return "-" if x is None else text.percent(x)
+
     size = f"{text.count(r['size'])} bytes, {r['kind']} of {r['width']} numbers, by embeddings on {r['target']}"
-    return f"{heads.table(r)}\n\nhead  {r['file']}: {size}"
+    parts = [heads.table(r)]
+    if r["settings"]:
+        rows = [(f"{s['loose']:.4g}", share(s["accepted"]), share(s["taken"])) for s in r["settings"]]
+        parts.append(text.table(("--loose", "accepted, left out", "taken of a label left out"), rows, "rrr"))
+    if r["changes"]:
+        moved = [(str(c["change"]), share(c["alarms"])) for c in r["changes"]]
+        parts.append(text.table(("a quarter of the numbers moves by deviations", "alarms"), moved, "lr"))
+    if [row["examples"] for row in r["labels"]] == [1]:
+        parts.append("one example of one label: nothing is unknown to it; teach another, or another label")
+    return "\n\n".join([*parts, f"head  {r['file']}: {size}"])
