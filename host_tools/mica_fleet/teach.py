@@ -26,12 +26,13 @@ LEAST_SHARE = 16  # labels that one board alone may bring, among however many bo
 @dataclass
 class Sum:
     """`before`: of the boards whose heads are counted, the head that they gave; None where there was none. `out`: board -> why not.
-    `seen`: labels of any head."""
+    `seen`: labels of any head. `strange`: board -> labels whose new examples lie beyond the limits of the sum."""
 
     total: Head | None
     seen: set[str] = field(default_factory=set)
     before: dict[str, Head | None] = field(default_factory=dict)
     out: dict[str, str] = field(default_factory=dict)
+    strange: dict[str, list[str]] = field(default_factory=dict)
 
 
 def add_up(
@@ -77,6 +78,8 @@ def add_up(
             found.total, found.before[board] = total, head
         except MicaError as e:
             found.out[board] = printable(str(e))[:200]
+    if found.total is not None:
+        found.strange = {board: found.total.strange(news[board][1]) for board in news if board in found.before}
     return found
 
 
@@ -106,8 +109,8 @@ def counted(store: Store, sums: Sums) -> Callable[[str, int, bytes], Head | None
 
     def basis(board: str, taken: int, state: bytes) -> Head | None:
         generation, given, total = sums[1].get(board, (0, 0, 0))
-        crc = total if taken == generation and zlib.crc32(state) != given else given
-        return Head.from_state(store.read(crc)) if crc and store.has(crc) else None
+        before, after = (Head.from_state(store.read(c)) if c and store.has(c) else None for c in (given, total))
+        return after if taken == generation and (before is None or before.state() != state) else before
 
     return basis
 
@@ -170,5 +173,7 @@ def teach(
     for board in found.before:
         reason = "" if board not in due else "no answer; it is sent again next time"
         reason = printable(answers[board].reason) if board in answers else reason
-        out[board] = ("failed", reason) if reason else ("taught", "")
+        drift = ", ".join(found.strange.get(board, ()))
+        drift = drift and f"drifts: its new examples of {printable(drift)[:100]} lie far from those of the fleet"
+        out[board] = ("failed", reason) if reason else ("taught", drift)
     return total, dict(sorted(out.items()))
