@@ -128,22 +128,9 @@ class Head:
             whole = f.readinto(part) == width and whole
             f.read(-width % 4)
         while whole and len(labels) < n:
-            size = (f.read(1) or b"\0")[0]
-            try:
-                label = f.read(size).decode()
-            except UnicodeError:
-                label = ""
-            f.read((-1 - size) % 4)
-            words = f.read(4)
-            count = int.from_bytes(words, "little")
-            whole = 0 < count < 65536 and size == len(label.encode()) and _is_label(label) and label not in labels
-            if whole:
-                block = bytearray(self._bytes(numbers, count))
-                block[:4] = words
-                less = 4 * width if old and kind == _PROTOTYPE else 0
-                whole = f.readinto(memoryview(block)[4 : len(block) - less]) == len(block) - less - 4
-                whole = whole and (not less or _spread(block, count, width))
-                labels, blocks = labels + (label,), blocks + (block,)
+            label, block = self._read_label(f, numbers, old)
+            whole = block is not None and label not in labels
+            labels, blocks = labels + (label,), blocks + (block,)
         if not whole or f.read(1):
             raise Refused("damaged; copy it again, or teach again")
         numbers[4] = -1
@@ -151,6 +138,24 @@ class Head:
         self._work[:] = work
         self._learnt = labels, blocks
         numbers[4] = -old
+
+    def _read_label(self, f, numbers, old):
+        """Return the next label and its block; None as the block of a damaged one."""
+        size = (f.read(1) or b"\0")[0]
+        try:
+            label = f.read(size).decode()
+        except UnicodeError:
+            label = ""
+        f.read((-1 - size) % 4)
+        words = f.read(4)
+        count = int.from_bytes(words, "little")
+        if not 0 < count < 65536 or size != len(label.encode()) or not _is_label(label):
+            return label, None
+        block = bytearray(self._bytes(numbers, count))
+        block[:4] = words
+        less = 4 * numbers[1] if old and numbers[0] == _PROTOTYPE else 0
+        whole = f.readinto(memoryview(block)[4 : len(block) - less]) == len(block) - less - 4
+        return label, block if whole and (not less or _spread(block, count, numbers[1])) else None
 
     def _bytes(self, numbers, count):
         """Return the bytes of a label's block, those that so many examples use."""
