@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from mica.boards import BoardSpec, chip, load_board, on_stock, parse_size, stock_boards
 from mica.c_program import measure
-from mica.cli import model_options, options, target, text
+from mica.cli import heads, model_options, options, target, text
 from mica.cost import waits
 from mica.cost.prediction import Prediction, predict
 from mica.cost.table import Table
@@ -30,7 +30,8 @@ if TYPE_CHECKING:
 JSON_KEYS = (
     "file, board, fits, reasons[], notes[], ram, flash, time (unit, total, overhead, error, milliseconds, "
     "flash, flash_milliseconds, revision), layers[] (index, name, kernel, macs, cost, flash, error), "
-    "c (code, constants, ram: bytes; compiler; null without --c)"
+    "c (code, constants, ram: bytes; compiler; null without --c), "
+    "heads[] (kind, examples[], bytes[] of a label, labels[] that fit)"
 )
 
 
@@ -47,6 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         --copy-weights BYTES  bytes of weights that are copied into RAM, or auto: as of mica.Model
         --layers              what every layer will take
         --c                   what the model takes as a C program (mica cc)
+        --head                what heads on this embedding will take: bytes of a label, and how many fit
         """,
         mhz={"type": float, "default": 0},
         native={"nargs": "?", "const": ""},
@@ -65,8 +67,13 @@ def run(args: argparse.Namespace) -> int:
     if proposed is not None:
         prediction.notes.append(proposed.text(args.model, board))
     in_c = measure.of_program(data, kernels_of(board)) if args.c else None
+    ram = prediction.ram
+    free = None if ram["heap"] is None else ram["heap"] - ram["heap_needed"]
+    rooms = heads.room(heads.width(model, args.model), free) if args.head else []
     lines = [report(args.model, prediction, board, args.layers), *([_in_c(in_c)] if in_c else [])]
-    text.show(args, {"file": args.model, **dataclasses.asdict(prediction), "c": in_c}, "\n".join(lines))
+    lines += ["", heads.room_table(rooms)] if rooms else []
+    said = {"file": args.model, **dataclasses.asdict(prediction), "c": in_c, "heads": rooms}
+    text.show(args, said, "\n".join(lines))
     return 0 if prediction.fits else Unsupported.exit_code
 
 

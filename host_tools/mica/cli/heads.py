@@ -11,7 +11,7 @@ from mica.cli import text
 from mica.cli.text import say
 from mica.errors import MicaError, found_at
 from mica.file.codec import ModelFile
-from mica.learn import Head, digest
+from mica.learn import KINDS, MOST_LABELS, Head, digest
 from mica.run import evaluation, examples
 from mica.run.examples import Example
 from mica.run.runner import Runner
@@ -19,6 +19,9 @@ from mica.run.runner import Runner
 UNKNOWN = "unknown"
 BATCH = 32
 ENOUGH = 0.9  # a share of what was taught that is not unknown
+SHOTS = 1, 5, 20  # examples of a label
+SAVING = 4096  # bytes that a Learner keeps for save(), SAVING of firmware/mica/learn.py
+BESIDE = 96  # bytes of a label for its name, objects and whole blocks of heap
 
 
 def width(model: ModelFile, path: str) -> int:
@@ -50,6 +53,25 @@ def embedded(
         for example, outputs in zip(some, runner.run([[e.x] for e in some]), strict=True):
             yield example.label, np.asarray(outputs[0], np.int8).reshape(-1)
         progress(f"embeddings on {runner.target}", at + len(some), len(given))
+
+
+def room(width: int, heap: int | None) -> list[dict[str, Any]]:
+    """Return for each kind the bytes of a label of so many examples, and how many such labels that much heap holds."""
+    rows = []
+    for kind in KINDS:
+        head = Head(kind, width, model=bytes(8))
+        sizes = [head._bytes(head._numbers, n) for n in SHOTS]
+        free = None if heap is None else max(heap - SAVING - len(head._work), 0)
+        labels = [None if free is None else min(free // (size + BESIDE), MOST_LABELS) for size in sizes]
+        rows.append({"kind": kind, "examples": list(SHOTS), "bytes": sizes, "labels": labels})
+    return rows
+
+
+def room_table(rows: Sequence[dict[str, Any]]) -> str:
+    """Return a line for each kind."""
+    names = [f"bytes of a label of {n}" for n in SHOTS] + ["labels of 20 that fit"]
+    lines = [(r["kind"], *map(text.count, r["bytes"]), "?" if r["labels"][-1] is None else r["labels"][-1]) for r in rows]
+    return text.table(("head", *names), lines, "lrrrr")
 
 
 def labels_of(head: Head) -> list[dict[str, Any]]:

@@ -4,6 +4,7 @@ The head is the one that mica.Learner has on a board, to the same bytes; `mica p
 """
 
 import argparse
+import re
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -18,11 +19,35 @@ JSON_KEYS = (
     "file, size, kind, width, target, labels[] (label, examples), settings[] (loose, accepted, taken), "
     "changes[] (change, alarms)"
 )
+DAYS = {"hour": 1 / 24, "day": 1, "week": 7, "month": 30}
+SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
+
+
+def _split(said: str, times: str, expected: str) -> tuple[float, str]:
+    """Return the number and what stands behind it."""
+    found = re.fullmatch(rf"(\d+|\d*\.\d+)({times})?", said)
+    if found is None:
+        raise argparse.ArgumentTypeError(f"{said}: expected such as {expected}")
+    return float(found[1]), found[2] or ""
+
+
+def _a_day(said: str) -> float:
+    """Return how many a day 2/week is; a number alone counts by the day."""
+    n, time = _split(said, "/hour|/day|/week|/month", "1/hour, 1/day, 1/week or 1/month")
+    return n / DAYS[time[1:] or "day"]
+
+
+def _judged(said: str) -> float:
+    """Return how many recordings a day has where one is judged every 60s, 5m or 1h; a number alone is seconds."""
+    n, unit = _split(said, "s|m|h|d", "60s, 5m or 1h")
+    return 86400 / n / SECONDS[unit or "s"] if n else 0
+
+
 SETTINGS = {
-    "loose": (float, "how much farther than usual an example may be (3)"),
-    "alarms": (float, "of anomaly: false alarms a day that are tolerated (1)"),
-    "judged": (float, "of anomaly: recordings that are judged a day (1440)"),
-    "keep": (int, "examples kept of a label (20); a prototype halves at 2 * N"),
+    "loose": ("loose", "X", float, "how much farther than usual an example may be (3)"),
+    "alarms": ("alarms", "N/TIME", _a_day, "of anomaly: false alarms that are tolerated, as 1/day or 2/week (1/day)"),
+    "every": ("judged", "TIME", _judged, "of anomaly: the time from a recording to the next, as 60s, 5m or 1h (60s)"),
+    "keep": ("keep", "N", int, "examples kept of a label (20); a prototype halves at 2 * N"),
 }
 
 
@@ -43,8 +68,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--shots", metavar="N", type=int, help="the first N examples of each label; default: all")
     parser.add_argument("--head", metavar="OLD.learnt", action="append", default=[], help=add)
     rule = parser.add_argument_group("what is unknown")
-    for name, (number, says) in SETTINGS.items():
-        rule.add_argument(f"--{name}", metavar="X" if name == "loose" else "N", type=number, help=says)
+    for name, (of_head, metavar, kind_of, says) in SETTINGS.items():
+        rule.add_argument(f"--{name}", dest=of_head, metavar=metavar, type=kind_of, help=says)
     target.add_on(parser)
 
 
@@ -78,7 +103,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _head(args: argparse.Namespace, data: bytes, width: int) -> Head:
     """A new one, or the sum of those of --head. Raises MicaError."""
-    settings = {name: v for name in SETTINGS if (v := getattr(args, name)) is not None}
+    settings = {name: v for name, *_ in SETTINGS.values() if (v := getattr(args, name)) is not None}
     if not args.head:
         return Head(args.kind, width, model=digest(data), **settings)
     if settings:
