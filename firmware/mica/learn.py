@@ -143,8 +143,8 @@ class Learner(Head):
         info = self._m._m.info
         return pack("<II", info.file_bytes, info.crc32)
 
-    def _op(self, op, blocks, arg):
-        return _mica.learn(op, self._numbers, self._work, blocks, arg)
+    def _op(self, op, blocks, arg, numbers=None):
+        return _mica.learn(op, numbers or self._numbers, self._work, blocks, arg)
 
     def _embed(self, inputs):
         m = self._m
@@ -165,9 +165,9 @@ class Learner(Head):
         """Write the state into the older of the two files. Flash wears: save when asked to, not after each example."""
         if self._path is None:
             raise ValueError("save: this head has no path")
-        self.fit()
         self._room = None  # what was taught may fill the rest of the heap
         try:
+            self.fit()
             _put(self._path, self._head(), self._parts)
         finally:
             gc.collect()

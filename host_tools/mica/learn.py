@@ -58,8 +58,8 @@ class Head(_Base):
     def _digest(self) -> bytes:
         return self.model
 
-    def _op(self, op: int, blocks: tuple[bytearray, ...], arg: int) -> bool:
-        return learning.learn(op, self._numbers, self._work, blocks, arg)
+    def _op(self, op: int, blocks: tuple[bytearray, ...], arg: int, numbers: Any = None) -> bool:
+        return learning.learn(op, numbers or self._numbers, self._work, blocks, arg)
 
     def _embed(self, embedding: Any) -> None:
         x = np.asarray(embedding)

@@ -181,6 +181,25 @@ def test_softmax_against_float() -> None:
     assert 0.7 < float_ < 0.99 and softmax > float_ - 0.015 and prototype > float_ - 0.02
 
 
+@pytest.mark.parametrize(("shots", "far"), [(5, 0.15), (20, 0.1)])
+def test_scores_of_softmax_are_shares_that_are_right(shots: int, far: float) -> None:
+    """The mean score is near the share of right answers, by leaving examples out; without that it promises much more."""
+    found = []
+    for draw in range(3):
+        rng = np.random.default_rng(draw)
+        means, head = rng.normal(0, 8, (4, 24)), Head("softmax", 24, model=MODEL)
+        for n in range(4 * shots):
+            head.teach(np.clip(np.rint(rng.normal(means[n % 4], 25)), -128, 127).astype(np.int8), str(n % 4))
+        judged = [np.clip(np.rint(rng.normal(means[n % 4], 25)), -128, 127).astype(np.int8) for n in range(200)]
+        answers = [head.closest(x) for x in judged]
+        head._count(16)
+        right = [label == str(n % 4) for n, (label, _, _) in enumerate(answers)]
+        found.append([np.mean(v) for v in (right, [a[1] for a in answers], [head.closest(x)[1] for x in judged])])
+    right_, score, without = np.mean(found, axis=0)
+    print(f"{shots} examples: {right_:.3f} right, score {score:.3f}, all of a logit {without:.3f}")
+    assert abs(score - right_) < far and without > right_ + 0.15
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_room_comes_with_examples(kind: str) -> None:
     """A label takes the room of its examples, of `keep` at most, taught or restored; a larger head loads as it is."""

@@ -189,10 +189,11 @@ SMALL static uint32_t gap(const mica_learn_t *p) {
 
 // How far from a mean an example may lie, in 16ths: a multiple of what those of this class lie from it, shrunk to what
 // all do as if four more did that; and 3/16 of the gap count as one more. Without a second example or class there is no
-// limit.
-SMALL static void spread_limits(const mica_learn_t *p) {
+// limit. Returns the number of examples.
+SMALL static uint32_t spread_limits(const mica_learn_t *p) {
     uint64_t scatters[MICA_LEARN_MAX_CLASSES], pooled = 0;
     uint32_t free = weigh(p);
+    const uint32_t total = free + p->classes;
     for (uint32_t k = 0; k < p->classes; ++k) {
         uint64_t sum = 0;
         for (int32_t i = 0; i < p->width; ++i) {
@@ -212,6 +213,7 @@ SMALL static void spread_limits(const mica_learn_t *p) {
         const uint32_t loose = free ? at_most((spread * (uint32_t)p->setting >> 4) + 1, INT32_MAX) : 0;
         p->blocks[k]->limit = loose + loose / n;
     }
+    return total;
 }
 
 // ---- Softmax
@@ -270,9 +272,10 @@ SMALL static uint32_t numerators(mica_learn_t *p, const int8_t *x, uint32_t *e) 
         e[k] = (uint32_t)((product >> ((11 + c->shift) & 31)) + ((int32_t)c->bias >> 14));  // a logit, in 16ths
         best = (int32_t)e[k] > (int32_t)e[best] ? k : best;
     }
-    const uint32_t most = e[best];
+    const uint32_t most = e[best], counts = (uint8_t)(p->blocks[0]->shift >> 8);
     for (uint32_t k = 0; k < p->classes; ++k) {
-        const uint32_t j = most - e[k];
+        uint32_t j = most - e[k];
+        j = j < 1 << 24 ? j * counts >> 4 : j;
         e[k] = j < 160 ? ((uint32_t)whole[j >> 4] * sixteenths[j & 15] + (1 << 17)) >> 18 : 0;  // 4096 * exp(-j / 16)
         sum += e[k];
     }
@@ -307,12 +310,9 @@ SMALL static bool small(const mica_learn_t *p, uint32_t bits) {
 
 // The centre of all examples, weights of 0, and how much sums are shifted: a step moves a logit by the squares of an
 // example in 2^-(15 + shift), neither too much nor too little.
-SMALL static void begin(const mica_learn_t *p) {
+SMALL static void begin(const mica_learn_t *p, uint32_t total) {
     uint64_t power = 0;
-    uint32_t total = 0, squares;
-    for (uint32_t k = 0; k < p->classes; ++k) {
-        total += kept(p, p->blocks[k]);
-    }
+    uint32_t squares;
     for (int32_t i = 0; i < p->width; ++i) {
         uint32_t sum = 0;
         for (uint32_t k = 0; k < p->classes; ++k) {
@@ -331,7 +331,7 @@ SMALL static void begin(const mica_learn_t *p) {
         mica_learn_class_t *c = p->blocks[k];
         memset(c->row, 0, 4 * (size_t)p->width);
         c->bias = 0;
-        c->shift = (uint32_t)(shift < -11 ? -11 : shift);
+        c->shift = ((uint32_t)(shift < -11 ? -11 : shift) & 31) | 16 << 8;
     }
 }
 
@@ -412,8 +412,9 @@ SMALL bool mica_learn_fit(mica_learn_t *p, uint32_t step) {
     if (step != 0) {
         return softmax && epoch(p, step);
     }
+    uint32_t total = 0;
     if (p->kind != MICA_LEARN_ANOMALY) {
-        spread_limits(p);
+        total = spread_limits(p);
     } else {
         weigh(p);
         for (uint32_t k = 0; k < p->classes; ++k) {
@@ -421,7 +422,7 @@ SMALL bool mica_learn_fit(mica_learn_t *p, uint32_t step) {
         }
     }
     if (softmax) {
-        begin(p);
+        begin(p, total);
     }
     return softmax;
 }

@@ -101,7 +101,7 @@ def _begin(kind: int, setting: int, weights: Array, centre: Array, classes: list
     power = int(((every - centre) ** 2).sum()) // total
     for c in classes:
         c.row[:] = 0
-        c.signed[2:] = 0, max(power, 16).bit_length() - 16
+        c.signed[2:] = 0, (max(power, 16).bit_length() - 16 & 31) | 16 << 8
     return True
 
 
@@ -136,9 +136,12 @@ def epochs(total: int) -> int:
 
 
 def _numerators(rows: Array, bias: Array, shift: Array, x: Array) -> tuple[int, Array]:
-    """The most probable class, and numerators of probabilities: 4096 of that one. Logits are in 16ths."""
-    o = ((rows >> 8) @ x >> 11 + shift) + (bias >> 14)
-    return int(o.argmax()), EXP[np.minimum(o.max() - o, 159)]
+    """The most probable class, and numerators of probabilities: 4096 of that one. Logits are in 16ths.
+
+    shift: a shift, and times 256 so many 16ths of a difference between logits as count.
+    """
+    o = ((rows >> 8) @ x >> (11 + shift & 31)) + (bias >> 14)
+    return int(o.argmax()), EXP[np.minimum((o.max() - o) * (shift[0] >> 8 & 255) >> 4, 159)]
 
 
 def _weights(kind: int, width: int, classes: list[_Class]) -> Array:
