@@ -100,6 +100,7 @@ class Head:
         self._numbers = array("i", [number, width, keep, setting, -1, 0, 0])
         self._work = bytearray((3 if number == _SOFTMAX else 2) * width)
         self._x = memoryview(self._work)[width : 2 * width]
+        self._trial = array("i", self._numbers if number == _SOFTMAX else ())
         self._learnt: tuple[tuple[str, ...], tuple[bytearray, ...]] = ((), ())
 
     def restore(self, state: bytes) -> None:
@@ -237,10 +238,11 @@ class Head:
     def _trust(self):
         """Return how many 16ths of a logit count, so that scores promise no more than is right.
 
-        A quarter of the examples is judged by a head that learnt the others. A heap that is full is enough.
+        A quarter of the examples is judged by a head that learnt the others. It allocates nothing.
         """
-        numbers = array("i", self._numbers)
-        most = 0
+        numbers, most = self._trial, 0
+        for i in range(7):
+            numbers[i] = self._numbers[i]
         for block in self._learnt[1]:
             most = max(most, min(block[0] | block[1] << 8, numbers[2]))
         numbers[2] = 3 * most // 4

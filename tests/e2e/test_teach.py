@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from helpers import DEMO
+from helpers import DEMO, ROOT
 from targets import PICO, PICO2
 
+from mica.cli import heads
 from mica.cli.main import main
 from mica.file.codec import decode
-from mica.learn import Head, digest
+from mica.learn import KINDS, Head, digest
 from mica.link.push import store_head
 from mica.link.targets import open_board
 from mica.run.evaluation import load
@@ -141,6 +143,37 @@ def test_features_alone(typed: Type, folder: Path) -> None:
     assert judged["auc"] == 1 and judged["taken"] == 0
 
 
+@pytest.mark.parametrize(
+    ("words", "one_in"),
+    [("", 1440), ("--alarms 2", 720), ("--alarms 1/week --every 5m", 2016), ("--alarms 1/hour --every 2s", 1800)],
+)
+def test_alarms_in_words_of_time(words: str, one_in: int, typed: Type, folder: Path) -> None:
+    """The head knows which share of recordings may give a false alarm."""
+    typed(f"teach e.mica few.npz --kind anomaly --shots 2 {words} -o t.learnt")
+    assert Head.from_state((folder / "t.learnt").read_bytes())._numbers[3] == one_in
+
+
+def test_what_heads_will_take(typed: Type, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """fit --head: bytes of a label as it is taught, and no more labels than the heap holds."""
+    found = typed("fit e.mica --board RPI_PICO --head")
+    free = found["ram"]["heap"] - found["ram"]["heap_needed"]
+    for row in found["heads"]:
+        head = Head(row["kind"], 128, model=bytes(8))
+        sizes = {}
+        for n in range(1, 21):
+            head.teach(np.zeros(128, np.int8), "a")
+            sizes[n] = len(head._learnt[1][0])
+        assert row["bytes"] == [sizes[n] for n in row["examples"]]
+        assert all(
+            labels == 64 or labels * size < free for labels, size in zip(row["labels"], row["bytes"], strict=True)
+        )
+    assert [row["kind"] for row in found["heads"]] == list(KINDS) and 40 < found["heads"][1]["labels"][2] < 64
+    assert main(["fit", "e.mica", "--board", "RPI_PICO", "--head"]) == 0
+    assert "bytes of a label of 20" in capsys.readouterr().out
+    kept = re.search("^SAVING = ([0-9]+)", (ROOT / "firmware" / "mica" / "learn.py").read_text(), re.MULTILINE)
+    assert kept and int(kept[1]) == heads.SAVING
+
+
 @pytest.mark.parametrize("target", [PICO, PICO2])
 def test_a_board_takes_up_the_head(
     target: str, typed: Type, folder: Path, firmware: Callable[[str], BuildResult]
@@ -175,6 +208,11 @@ def test_demo_learn(typed: Type, firmware: Callable[[str], BuildResult]) -> None
         ("teach e.mica", "there is no DATA"),
         ("teach e.mica few.npz --shots 0", "expected 1 or more"),
         ("teach e.mica few.npz --loose 0", "positive numbers are expected"),
+        ("teach e.mica few.npz --kind anomaly --alarms 0/day", "positive numbers are expected"),
+        ("teach e.mica few.npz --kind anomaly --alarms 1/year", "1/year: expected such as 1/hour, 1/day"),
+        ("teach e.mica few.npz --kind anomaly --every soon", "soon: expected such as 60s"),
+        ("teach e.mica few.npz --kind anomaly --every 0s", "positive numbers are expected"),
+        (f"fit {DEMO / 'command.mica'} --board RPI_PICO --head", "mica pack --embedding"),
         ("eval e.mica few.npz --head few.npz", "few.npz: these bytes are no state of a head"),
         ("push e.mica nothing.learnt", "no such file"),
         ("push few.learnt", "a head goes beside its model"),

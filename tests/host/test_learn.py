@@ -18,25 +18,26 @@ from mica.learn import KINDS, Head, digest
 USERMOD = Path(__file__).resolve().parents[1] / "usermod"
 LABELS = ("left", "right", "up", "down", "none")
 MODEL = bytes(range(8))
+WIDTHS = (5, 7, 64)  # the first two fill no whole word
 HEADER_BYTES = 36
 
 
 class _Examples:
     """Those of tests/usermod/learner.py."""
 
-    def __init__(self) -> None:
-        self.seed = 1
+    def __init__(self, width: int = 64) -> None:
+        self.seed, self.width = 1, width
 
     def __call__(self, k: int, spread: int = 41) -> np.ndarray:
-        x = np.zeros(64, np.int64)
-        for i in range(64):
+        x = np.zeros(self.width, np.int64)
+        for i in range(self.width):
             self.seed = (self.seed * 4093 + 12289) & 0xFFFFF
             x[i] = (k * 37 + i * (53 + k)) % 121 - 60 + (self.seed >> 4) % spread - spread // 2
         return x.astype(np.int8)
 
 
 def _taught(kind: str, example: _Examples, n: int = 1000, model: bytes = MODEL) -> Head:
-    head = Head(kind, 64, model=model)
+    head = Head(kind, example.width, model=model)
     for i in range(n):
         head.teach(example(i % 5), LABELS[i % 5])
     return head
@@ -80,13 +81,14 @@ def test_boards_give_the_same_bytes_at_any_width() -> None:
     assert (USERMOD / "learner_widths.exp").read_text().splitlines() == lines
 
 
+@pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("kind", KINDS)
-def test_states(kind: str) -> None:
-    head = _taught(kind, _Examples(), 40)
+def test_states(kind: str, width: int) -> None:
+    head = _taught(kind, _Examples(width), 40)
     state = head.state()
     other = Head.from_state(state, model=MODEL)
-    assert (other.kind, other.width, other.labels, other.counts) == (kind, 64, list(LABELS), [8] * 5)
-    x = _Examples()(1)
+    assert (other.kind, other.width, other.labels, other.counts) == (kind, width, list(LABELS), [8] * 5)
+    x = _Examples(width)(1)
     assert other.state() == state and other.predict(x) == head.predict(x)
     other.teach(x, "sixth")
     other.forget("sixth")
@@ -95,10 +97,11 @@ def test_states(kind: str) -> None:
         Head.from_state(state, model=bytes(8))
 
 
+@pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("kind", KINDS)
-def test_damaged_states(kind: str) -> None:
+def test_damaged_states(kind: str, width: int) -> None:
     """Cut at every length, every byte changed, and fields at their edges under a right checksum: an error, or a head that works."""
-    state = _taught(kind, _Examples(), 12).state()
+    state = _taught(kind, _Examples(width), 12).state()
     for n in range(len(state)):
         with pytest.raises(MicaError):
             Head.from_state(state[:n])
@@ -106,7 +109,7 @@ def test_damaged_states(kind: str) -> None:
             Head.from_state(state[:n] + bytes([state[n] ^ 1 << n % 8]) + state[n + 1 :])
     rng = random.Random(5)
     kept = 0
-    for _ in range(sampled(20000, 2000)):
+    for _ in range(sampled(20000, 2000 if width == 64 else 600)):
         data = bytearray(state)
         for _ in range(rng.choice((1, 1, 2, 5))):
             at = rng.randrange(8, min(len(data), rng.choice((HEADER_BYTES, HEADER_BYTES + 40, len(data)))))
@@ -120,20 +123,21 @@ def test_damaged_states(kind: str) -> None:
         except MicaError:
             continue
         kept += 1
-        if head.labels and head.width == 64 and (kind != "softmax" or kept < 30):  # which learns slowly here
-            head.teach(np.zeros(64, np.int8), head.labels[0])
-            head.teach(np.zeros(64, np.int8), "new")
-            head.teach(np.zeros(64, np.int8), "new")
+        if head.labels and head.width == width and (kind != "softmax" or kept < 30):  # which learns slowly here
+            head.teach(np.zeros(width, np.int8), head.labels[0])
+            head.teach(np.zeros(width, np.int8), "new")
+            head.teach(np.zeros(width, np.int8), "new")
             if kind != "anomaly":
-                head.predict(np.zeros(64, np.int8))
+                head.predict(np.zeros(width, np.int8))
             head.state()
     assert kept > 100
 
 
-def test_heads_add_up() -> None:
+@pytest.mark.parametrize("width", WIDTHS)
+def test_heads_add_up(width: int) -> None:
     """Two boards' prototypes, added, are the prototypes of one that was taught all; labels of one alone come along."""
-    example = _Examples()
-    whole, parts = Head("prototype", 64, model=MODEL), [Head("prototype", 64, model=MODEL) for _ in range(2)]
+    example = _Examples(width)
+    whole, *parts = (Head("prototype", width, model=MODEL) for _ in range(3))
     for i in range(40):
         x, label = example(i % 5), LABELS[i % 5]
         whole.teach(x, label)
@@ -143,8 +147,8 @@ def test_heads_add_up() -> None:
     parts[0].forget("ninth")
     assert parts[0].state() == whole.state()
     for other in (
-        Head("softmax", 64, model=MODEL),
-        Head("prototype", 64, model=bytes(8)),
+        Head("softmax", width, model=MODEL),
+        Head("prototype", width, model=bytes(8)),
         Head("prototype", 3, model=MODEL),
     ):
         with pytest.raises(MicaError, match="only prototypes"):

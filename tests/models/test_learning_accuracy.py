@@ -150,16 +150,18 @@ def test_words_that_the_network_never_saw() -> None:
 
 
 @SHARED
+@pytest.mark.parametrize(("loose", "least", "most"), [(3, 0.9, 0.08), (2, 0.8, 0.05)])
 @pytest.mark.parametrize("kind", ["prototype", "softmax"])
-def test_what_was_never_taught_is_unknown(kind: str) -> None:
+def test_what_was_never_taught_is_unknown(kind: str, loose: float, least: float, most: float) -> None:
     """Of other words, silence and noise at most 5 % are taken for one of three words where 80 % of these are accepted.
 
-    By itself a head accepts nine in ten, and takes 8 % at most.
+    The embedding tells no more than that: who accepts nine in ten, as a head does by itself, takes 8 %. loose=2, the
+    first setting of which `teach` tells, takes 5 %.
     """
     data, noise = sets.words(), sets.noise()
     usual, strict = [], []
     for d in draws(data.y, np.arange(10), 3, 10, DRAWS):
-        head = Head(kind, data.whole.shape[1], model=MODEL)
+        head = Head(kind, data.whole.shape[1], model=MODEL, loose=loose)
         for k, label in zip(d.taught, d.labels, strict=True):
             head.teach(data.whole[k], str(label))
         others = data.whole[~np.isin(data.y, data.y[d.taught])]
@@ -171,10 +173,10 @@ def test_what_was_never_taught_is_unknown(kind: str) -> None:
         limit = np.quantile(margins["taught"], 0.2)
         strict.append([float(np.mean(margins[name] >= limit)) for name in ("others", "noise")])
     accepted, taken, of_noise = np.mean(usual, axis=0)
-    print(f"{kind}: by itself {accepted:.3f} accepted, {taken:.3f} of others and {of_noise:.3f} of noise taken")
+    print(f"{kind} {loose}: {accepted:.3f} accepted, {taken:.3f} of others and {of_noise:.3f} of noise taken")
     print(f"where 0.8 are accepted: {np.mean(strict, axis=0)[0]:.3f} and {np.mean(strict, axis=0)[1]:.3f} taken")
     assert np.mean(strict, axis=0).max() <= 0.05
-    assert accepted >= 0.9 and max(taken, of_noise) <= 0.08
+    assert accepted >= least and max(taken, of_noise) <= most
 
 
 @SHARED

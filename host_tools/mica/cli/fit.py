@@ -31,7 +31,7 @@ JSON_KEYS = (
     "file, board, fits, reasons[], notes[], ram, flash, time (unit, total, overhead, error, milliseconds, "
     "flash, flash_milliseconds, revision), layers[] (index, name, kernel, macs, cost, flash, error), "
     "c (code, constants, ram: bytes; compiler; null without --c), "
-    "heads[] (kind, examples[], bytes[] of a label, labels[] that fit)"
+    "heads[] (kind, examples[], bytes[], labels[])"
 )
 
 
@@ -48,7 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         --copy-weights BYTES  bytes of weights that are copied into RAM, or auto: as of mica.Model
         --layers              what every layer will take
         --c                   what the model takes as a C program (mica cc)
-        --head                what heads on this embedding will take: bytes of a label, and how many fit
+        --head                of heads: bytes of a label, and how many fit
         """,
         mhz={"type": float, "default": 0},
         native={"nargs": "?", "const": ""},

@@ -70,7 +70,9 @@ def room(width: int, heap: int | None) -> list[dict[str, Any]]:
 def room_table(rows: Sequence[dict[str, Any]]) -> str:
     """Return a line for each kind."""
     names = [f"bytes of a label of {n}" for n in SHOTS] + ["labels of 20 that fit"]
-    lines = [(r["kind"], *map(text.count, r["bytes"]), "?" if r["labels"][-1] is None else r["labels"][-1]) for r in rows]
+    lines = [
+        (r["kind"], *map(text.count, r["bytes"]), "?" if r["labels"][-1] is None else r["labels"][-1]) for r in rows
+    ]
     return text.table(("head", *names), lines, "lrrrr")
 
 

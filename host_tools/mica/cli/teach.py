@@ -45,8 +45,8 @@ def _judged(said: str) -> float:
 
 SETTINGS = {
     "loose": ("loose", "X", float, "how much farther than usual an example may be (3)"),
-    "alarms": ("alarms", "N/TIME", _a_day, "of anomaly: false alarms that are tolerated, as 1/day or 2/week (1/day)"),
-    "every": ("judged", "TIME", _judged, "of anomaly: the time from a recording to the next, as 60s, 5m or 1h (60s)"),
+    "alarms": ("alarms", "N/TIME", _a_day, "of anomaly: false alarms tolerated, as 2/week (1/day)"),
+    "every": ("judged", "TIME", _judged, "of anomaly: from a recording to the next, as 5m (60s)"),
     "keep": ("keep", "N", int, "examples kept of a label (20); a prototype halves at 2 * N"),
 }
 
