@@ -212,6 +212,7 @@ def test_demo_learn(typed: Type, firmware: Callable[[str], BuildResult]) -> None
         ("teach e.mica few.npz --kind anomaly --alarms 1/year", "1/year: expected such as 1/hour, 1/day"),
         ("teach e.mica few.npz --kind anomaly --every soon", "soon: expected such as 60s"),
         ("teach e.mica few.npz --kind anomaly --every 0s", "positive numbers are expected"),
+        ("teach e.mica few.npz --head old.learnt --every 5m", "--every: the head of --head has its own"),
         (f"fit {DEMO / 'command.mica'} --board RPI_PICO --head", "mica pack --embedding"),
         ("eval e.mica few.npz --head few.npz", "few.npz: these bytes are no state of a head"),
         ("push e.mica nothing.learnt", "no such file"),

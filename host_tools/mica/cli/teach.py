@@ -5,6 +5,7 @@ The head is the one that mica.Learner has on a board, to the same bytes; `mica p
 
 import argparse
 import re
+from collections.abc import Callable
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -43,7 +44,7 @@ def _judged(said: str) -> float:
     return 86400 / n / SECONDS[unit or "s"] if n else 0
 
 
-SETTINGS = {
+SETTINGS: dict[str, tuple[str, str, Callable[[str], Any], str]] = {
     "loose": ("loose", "X", float, "how much farther than usual an example may be (3)"),
     "alarms": ("alarms", "N/TIME", _a_day, "of anomaly: false alarms tolerated, as 2/week (1/day)"),
     "every": ("judged", "TIME", _judged, "of anomaly: from a recording to the next, as 5m (60s)"),
@@ -107,7 +108,8 @@ def _head(args: argparse.Namespace, data: bytes, width: int) -> Head:
     if not args.head:
         return Head(args.kind, width, model=digest(data), **settings)
     if settings:
-        raise MicaError(f"--{next(iter(settings))}: the head of --head has its own", todo="leave it out")
+        option = next(option for option, (name, *_) in SETTINGS.items() if name in settings)
+        raise MicaError(f"--{option}: the head of --head has its own", todo="leave it out")
     first, *others = (heads.read(path, data) for path in args.head)
     for other in others:
         first.add(other)
