@@ -150,13 +150,15 @@ def test_words_that_the_network_never_saw() -> None:
 
 
 @SHARED
-@pytest.mark.parametrize(("loose", "least", "most"), [(3, 0.9, 0.08), (2, 0.8, 0.05)])
-@pytest.mark.parametrize("kind", ["prototype", "softmax"])
+@pytest.mark.parametrize(
+    ("kind", "loose", "least", "most"),
+    [("prototype", 3, 0.9, 0.08), ("softmax", 3, 0.9, 0.08), ("prototype", 2, 0.84, 0.04)],
+)
 def test_what_was_never_taught_is_unknown(kind: str, loose: float, least: float, most: float) -> None:
     """Of other words, silence and noise at most 5 % are taken for one of three words where 80 % of these are accepted.
 
-    The embedding tells no more than that: who accepts nine in ten, as a head does by itself, takes 8 %. loose=2, the
-    first setting of which `teach` tells, takes 5 %.
+    A head by itself accepts nine in ten and takes 8 %, since right answers that are lost are the dearer fault.
+    loose=2, the first setting of which `teach` tells, accepts as much as heads did before and takes 4 %.
     """
     data, noise = sets.words(), sets.noise()
     usual, strict = [], []
