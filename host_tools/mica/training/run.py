@@ -184,7 +184,7 @@ class _Run:
             model, history = (stopped[k], ()) if k in stopped else self._final(k, tried[k].plan)
             recipe = self._recipe("train", tried[k].plan)
             onnx = onnx_file.model(model, recipe.shape, self._train.names)
-            packed, cost = self._packed(onnx, recipe, watch)
+            packed, cost = self._packed(tried[k].plan, onnx, recipe, watch)
             if not cost.fault:
                 break
             last = MicaError(f"{tried[k].name}, packed, breaks the contract: {cost.fault}")
@@ -206,7 +206,7 @@ class _Run:
             self._held,
             answers,
             model.probabilities(recipe.plain(self._held.inputs)),
-            replace(cost, plan=tried[k].plan),
+            cost,
             time.monotonic() - self._begun,
             tuple(self._notes),
             recipe,
@@ -303,7 +303,7 @@ class _Run:
         if self._stop.stopped:
             self._saved.write()
 
-    def _packed(self, onnx: bytes, recipe: Any, watch: Watch | None) -> tuple[bytes, Candidate]:
+    def _packed(self, plan: Plan, onnx: bytes, recipe: Any, watch: Watch | None) -> tuple[bytes, Candidate]:
         samples = given(recipe, spread(self._train, CALIBRATION))
         options = search.front_end(recipe) | {
             "labels": self._train.names,
@@ -311,7 +311,7 @@ class _Run:
             "weights": self._options.weights,
         }
         state = search.compiled(onnx, samples, self._contract, watch, **options)
-        return state.compiled.data, search.costs(state, self._contract)
+        return state.compiled.data, search.costs(plan, state, self._contract)
 
 
 def given(recipe: Any, inputs: Array) -> Array:

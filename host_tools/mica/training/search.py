@@ -51,15 +51,19 @@ class Contract:
 
 @dataclass(frozen=True)
 class Candidate:
-    """A network with its costs. fault: why it breaks the contract, "" where it keeps it; over: by which factor.
+    """A network with its costs. error: of the milliseconds, a share. no_room: why the board has no room for it, ""
+    where it has.
 
-    accuracy: on examples that its rung did not train on; None where it was not trained.
+    fault: why it breaks the contract, "" where it keeps it; over: by which factor. accuracy: on examples that its
+    rung did not train on; None where it was not trained.
     """
 
     plan: Plan
     ms: float | None
     ram: int
     flash: int
+    error: float = 0.0
+    no_room: str = ""
     fault: str = ""
     over: float = 0.0
     accuracy: float | None = None
@@ -70,30 +74,34 @@ class Candidate:
     def name(self) -> str:
         return self.plan.name
 
+    def under(self, contract: Contract) -> Candidate:
+        """Return the candidate as a contract sees it."""
+        limits = (
+            ("--ms", None if self.ms is None else self.ms * (1 + self.error), contract.ms, "{:.3g} ms"),
+            ("--ram", self.ram, contract.ram, "{:,} bytes"),
+            ("--flash", self.flash, contract.flash, "{:,} bytes"),
+        )
+        over = {
+            f"{name}: takes {unit.format(value)}, and {unit.format(limit)} are allowed": value / max(limit, 1e-9)
+            for name, value, limit, unit in limits
+            if limit is not None and value is not None and value > limit
+        }
+        if contract.ms is not None and self.ms is None:
+            over["--ms: the time on this board was never measured"] = np.inf
+        if not over and self.no_room:
+            over[self.no_room] = np.inf
+        worst = max(over, key=lambda text: over[text], default="")
+        return replace(self, fault=worst, over=over.get(worst, 0.0))
 
-def costs(state: State, contract: Contract) -> Candidate:
-    """Return the costs of a packed model, as a candidate without a plan of its own."""
+
+def costs(plan: Plan, state: State, contract: Contract) -> Candidate:
+    """Return the costs of a packed model on the contract's board."""
     compiled = state.compiled
     p = predict(compiled.model, compiled.data, contract.board, Table.read())
-    ms = p.time["milliseconds"] if p.time and p.time["complete"] else None
-    found = Candidate(Plan("", ()), ms, p.ram["tensors"] + p.ram["scratch_want"], p.flash["file"])
-    slowest = None if ms is None else ms * (1 + (p.time or {})["error"])
-    limits = (
-        ("--ms", slowest, contract.ms, "{:.3g} ms"),
-        ("--ram", found.ram, contract.ram, "{:,} bytes"),
-        ("--flash", found.flash, contract.flash, "{:,} bytes"),
-    )
-    over = {
-        f"{name}: takes {unit.format(value)}, and {unit.format(limit)} are allowed": value / max(limit, 1e-9)
-        for name, value, limit, unit in limits
-        if limit is not None and value is not None and value > limit
-    }
-    if contract.ms is not None and ms is None:
-        over["--ms: the time on this board was never measured"] = np.inf
-    if not over and not p.fits:
-        over[p.reasons[0]] = np.inf
-    worst = max(over, key=lambda text: over[text], default="")
-    return replace(found, fault=worst, over=over.get(worst, 0.0))
+    time = p.time or {"complete": False}
+    ms, error = (time["milliseconds"], time["error"]) if time["complete"] else (None, 0.0)
+    ram = p.ram["tensors"] + p.ram["scratch_want"]
+    return Candidate(plan, ms, ram, p.flash["file"], error, "" if p.fits else p.reasons[0]).under(contract)
 
 
 def compiled(
@@ -116,8 +124,8 @@ def judged(
         file = onnx_file.model(model, recipe.shape, labels)
         state = compiled(file, samples, contract, **(front_end(recipe) | {"plain": True, "labels": labels}))
     except Unsupported as e:
-        return Candidate(plan, None, 0, 0, str(e), np.inf)
-    return replace(costs(state, contract), plan=plan)
+        return Candidate(plan, None, 0, 0, 0.0, str(e), str(e), np.inf)
+    return costs(plan, state, contract)
 
 
 def front_end(recipe: Any) -> Options:
