@@ -15,7 +15,7 @@ from mica.packing.tokens import with_tokens
 from mica.passes import carried, pipeline, streaming
 from mica.plan.plan import apart
 from mica.printable import shown
-from mica.quantise import fine, layer_parts
+from mica.quantise import fine, layer_parts, unlike
 from mica.quantise import quantise as integers
 from mica.quantise.choose_bits import apply as with_bits
 from mica.quantise.equalise_shared import run as spread
@@ -75,7 +75,7 @@ def split(s: State) -> State:
 def equalise(s: State) -> State:
     """Channels of one tensor made alike across layers, where samples can tell."""
     if s.unknown and s.calibration is not None and not s.job.plain:
-        s.graph = fine.run(spread(s.graph, s.samples, s.pairs), s.samples)
+        s.graph = fine.run(spread(unlike.run(s.graph, s.samples), s.samples, s.pairs), s.samples)
     return s
 
 

@@ -51,6 +51,11 @@ def run(g: Graph, samples: Samples) -> Graph:
         if node.outputs[0] in chosen:
             for name in (*node.outputs, *(i for i in node.inputs if i in quants)):
                 g.value(name).quant = coarse[name] if name in chosen else g.value(name).quant or quants[name]
+    return settled(g)
+
+
+def settled(g: Graph) -> Graph:
+    """A graph some of whose activations were given 16 bits; nothing that was of 16 bits before becomes coarser."""
     told = list(g.coarser)
     g = dead_code.run(wide.run(g))
     g.coarser = told

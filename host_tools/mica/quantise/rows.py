@@ -28,7 +28,8 @@ from mica.quantise.features import product, scaled
 from mica.reference import float_ops
 
 MOST = 127.0  # of a number, in steps
-ROOM = 8.0  # samples: n of them leave room for numbers that are ROOM / n further out than theirs
+ROOM = 8.0  # samples: n of them leave room for factors that are ROOM / n further out than theirs
+SPARE = 40.0  # likewise for numbers
 
 
 def spread(g: Graph, samples: Samples) -> Graph:
@@ -47,7 +48,22 @@ def spread(g: Graph, samples: Samples) -> Graph:
                 if reader.op != "Trees" or row.rises():
                     row.give(reader, x)
                     changed = True
+    for node in [n for n in g.nodes if n.op == "Features"]:
+        _unasked(g, node)
     return dead_code.run(g) if changed else g
+
+
+def _unasked(g: Graph, node: Node) -> None:
+    """Features that nobody picks are 0, and may be missing."""
+    picks, x = g.consumers().get(node.outputs[0], []), g.value(node.outputs[0])
+    if not picks or x.name in g.outputs or any(n.op not in ("Gather", "Remap") for n in picks):
+        return
+    asked = np.zeros(x.size, bool)
+    for n in picks:
+        at = [np.arange(x.size, dtype=np.float32).reshape(x.shape), *(np.asarray(g.data(i)) for i in n.inputs[1:])]
+        asked[float_ops.OPS[n.op](n, at, g.value(n.outputs[0]).shape).astype(int).reshape(-1)] = True
+    made = [np.where(asked, np.asarray(g.data(i)).reshape(-1), 0) for i in node.inputs[1:]]
+    node.inputs[1:] = [g.new_const(f"{i}.asked", a) for i, a in zip(node.inputs[1:], made, strict=True)]
 
 
 def _readers(g: Graph, y: str) -> list[Node]:
@@ -141,7 +157,7 @@ class _Row:
             if factors is not None:
                 sizes = self.sizes[factors[0]]
                 unit[at] = np.append(sizes, np.ones(g.value(factors[1]).size - len(sizes)))[factors[2]].prod(axis=0)
-        low, high, kept, spare = x.min(axis=0), x.max(axis=0), np.zeros(n, bool), np.full(n, 1 + ROOM / len(x))
+        low, high, kept, spare = x.min(axis=0), x.max(axis=0), np.zeros(n, bool), np.full(n, 1 + SPARE / len(x))
         for maker, at in zip(self.makers, self.spans, strict=True):
             kept[at] = maker.op not in ("Features", "Trees") and not product(g, maker)
             if maker.op == "Trees":
