@@ -132,7 +132,7 @@ def machine(net: Net, y: str, rows: np.ndarray, x: np.ndarray) -> str:
 @pytest.mark.parametrize("reader", (layers, machine))
 @pytest.mark.parametrize("encoder", ("one-hot", "bins", "partly imputed"))
 def test_layers_and_machines(encoder: str, reader: Callable[..., str], tmp_path: Path) -> None:
-    """97 % of the labels are ONNX Runtime's, and the quality line tells what other rows lose, of which a few make most."""
+    """97 % of the labels are ONNX Runtime's, and the quality line tells the loss of other rows."""
     x, found = table(encoder), list[tuple[Net, str, int]]()
     for _ in range(2):
         net = Net(seed=5, opset=OPSET)
@@ -204,7 +204,7 @@ def test_answers_are_those_of_float(encoder: str, reader: str, tmp_path: Path) -
 
 
 def test_numbers_beyond_calibration(tmp_path: Path) -> None:
-    """What trees add up where columns of several samples come together has room: in no sample x0 and x1 are alike."""
+    """Sums of trees have room for columns of several samples together: in no sample x0 and x1 are alike."""
     net, x = Net(seed=5, opset=OPSET), np.random.default_rng(4).normal(size=(60, 3)).astype(np.float32)
     x[:, 1] = -x[:, 0]
     node = {"nodes_treeids": [0, 0, 0, 1, 1, 1, 2, 2, 2], "nodes_nodeids": [0, 1, 2] * 3, "nodes_values": [0.0] * 9}

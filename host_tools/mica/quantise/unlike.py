@@ -1,9 +1,9 @@
-"""Small networks on columns of a table compute in 16 bits where int8 would change their answers; numbers they answer have room.
+"""Small networks on columns of a table compute in 16 bits where int8 would change answers; their numbers have room.
 
 y = FullyConnected(x, w, b)    =>    Add(FullyConnected(x, high, b), FullyConnected(x, low, 0)), high + low = w
 
-Columns of other units (age, income, a category's 0 and 1) that nobody scales make layers whose large terms cancel: neither
-their sums nor their weights may be rounded to 8 bits. high has the integers of 8 bits, low what these leave.
+Columns of other units (age, income, a category's 0 and 1) that nobody scales make layers whose large terms cancel:
+neither their sums nor their weights may be rounded to 8 bits. high has the integers of 8 bits, low what these leave.
 """
 
 import numpy as np
@@ -116,7 +116,7 @@ def _good(g: Graph, samples: Samples) -> bool:
 
 
 def _reach(g: Graph, samples: Samples) -> None:
-    """Give numbers that trees or layers answer the range that they have where columns of several samples come together."""
+    """Give numbers that trees or layers answer the range that columns of several samples together reach."""
     made = set[str]()
     for n in _of_columns(g):
         if n.op in ("FullyConnected", "Trees") or (n.op == "Reshape" and n.inputs[0] in made):
