@@ -136,7 +136,7 @@ def private_word(kind: str, text: str) -> str | None:
 VERBLESS = re.compile(r"(Of|As|By|Those|It|True:)(?!\w)")
 # Lines of more than LONGEST columns that each folder may have. The numbers only ever become smaller.
 LONGEST = 120
-LONG_LINES = {"boards": 65, "firmware": 183, "host_tools": 765, "scripts": 50, "tests": 634, "usermod_c": 760}
+LONG_LINES = {"boards": 65, "firmware": 180, "host_tools": 750, "scripts": 50, "tests": 628, "usermod_c": 758}
 GENERATED = ("usermod_c/include/mica_format.h",)
 Rule = Callable[[str, str], str | None]
 RULES: tuple[Rule, ...] = (long_sentence, noun_clause, private_word)
