@@ -82,15 +82,16 @@ def plans(kind: str, shape: Sequence[int]) -> list[Plan]:
             ((2, 2, 1, 1, 1), (3, 4, 6, 6, 8)),
             ((4, 2, 1), (3, 4, 6)),
         )
-        widths, steps = (8, 12, 16, 24, 32, 48), 1500
+        widths = [4, 8, 12, 16, 24, 32, 48]
     else:
         first = 1 if min(shape[:2]) < SMALL else 2
         halves = max(0, int(math.log2(min(shape[:2]))) - 2 - (first == 2))
         strides = [(first, *(2 if k < halves else 1 for k in range(n))) for n in (2, 3, 4)]
+        strides += [(4, 2, 1)] if min(shape[:2]) >= 2 * SMALL else []
         shapes = tuple((s, (3, 6, 9, 12, 12)[: len(s)]) for s in strides)
-        widths, steps = (6, 8, 12, 16, 24, 32), 1500
+        widths = [4, 8, 12, 16, 24, 32]
     return [
-        Plan("depthwise", tuple(_of_four(w * m / multiples[0]) for m in multiples), strides, steps=steps)
+        Plan("depthwise", tuple(_of_four(w * m / multiples[0]) for m in multiples), strides, steps=1500)
         for strides, multiples in shapes
         for w in widths
     ]
@@ -104,7 +105,7 @@ def _of_four(n: float) -> int:
 def _depthwise(p: Plan, rng: Rng, shape: tuple[int, ...], labels: int) -> tuple[list[Layer], tuple[int, ...]]:
     """Return the layers, and the form in which the first takes an example: spectra have one channel."""
     view = shape if len(shape) == 3 else (*shape, 1)
-    kernel = (3, 3) if len(shape) == 3 else (10, 4)
+    kernel = (10, 4) if len(shape) == 2 else (5, 5) if p.strides[0] > 2 else (3, 3)
     stride = (p.strides[0], min(2, p.strides[0])) if len(shape) == 2 else (p.strides[0],) * 2
     layers: list[Layer] = [Conv(rng, kernel, view[-1], p.sizes[0], stride), Norm(p.sizes[0])]
     for before, after, s in zip(p.sizes, p.sizes[1:], p.strides[1:], strict=False):
