@@ -1,4 +1,4 @@
-"""The virtual Pico's PDM microphone and mica.pdm: each sample is the oracle's, and a lost one is told."""
+"""The virtual Picos' PDM microphone and mica.pdm: each sample is the oracle's, and a lost one is told."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 from pdm_streams import Filter, sent
+from targets import PICO, PICO2, VIRTUAL
 from tones import write_wav
 
 from mica.errors import MicaError
@@ -24,8 +25,9 @@ from mica.pdm import Microphone
 import _mica
 def channels():
     "How many channels of DMA are at work."
-    return sum([mem32[0x50000010 + 64 * k] >> 24 & 1 for k in range(12)])
+    return sum([mem32[0x50000010 + 64 * k] >> BUSY & 1 for k in range(12)])
 """
+BUSY = {PICO: 24, PICO2: 26}  # bit of a channel's register
 
 
 @pytest.fixture(scope="module")
@@ -34,12 +36,14 @@ def sound() -> np.ndarray:
     return (np.random.default_rng(3).normal(0, 3000, 1600)).clip(-12000, 12000).astype(np.int16)
 
 
-@pytest.fixture(scope="module")
-def board(sound: np.ndarray, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Link]:
+@pytest.fixture(scope="module", params=VIRTUAL)
+def board(
+    request: pytest.FixtureRequest, sound: np.ndarray, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Link]:
     wav = write_wav(tmp_path_factory.mktemp("pdm") / "noise.wav", sound)
     wired = Sensors({"pdm": sensor_files.pdm(str(wav))})
-    with open_board("RPI_PICO@emu", rom_files={"there.txt": b"is"}, sensors=wired) as board:
-        board.exec(BEGIN)
+    with open_board(request.param, rom_files={"there.txt": b"is"}, sensors=wired) as board:
+        board.exec(f"BUSY = {BUSY[request.param]}" + BEGIN)
         yield board
 
 
