@@ -436,6 +436,15 @@ def test_unknown_operators_are_named_together(tmp_path: Path) -> None:
         import_tflite(tmp_path / "net.tflite")
 
 
+def test_text_inside_is_no_damage(tmp_path: Path) -> None:
+    """Keras' TextVectorization keeps its vocabulary in the file."""
+    net = relu()
+    net.tensor([1], dtype="string", data=np.frombuffer(bytes(12), np.uint8))
+    expected = "is a constant of the type string; convert the model behind what makes numbers of texts"
+    text = refused(net.bytes([0], [1]), tmp_path)
+    assert expected in text and "damaged" not in text, text
+
+
 @pytest.mark.parametrize(
     ("net", "ends", "text"),
     (

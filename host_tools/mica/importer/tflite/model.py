@@ -193,7 +193,8 @@ class _Reader:
         if dtype == "int4":
             expected = (elements + 1) // 2
         elif dtype in ("string", "resource", "variant", "complex64", "complex128", "bfloat16"):
-            raise Damaged(f"{where} is a constant of the type {dtype}")
+            remedy = "; convert the model behind what makes numbers of texts" if dtype == "string" else ""
+            raise NotForUs(f"{where} is a constant of the type {dtype}{remedy}")
         else:
             expected = elements * np.dtype(dtype).itemsize
         if raw.size != expected:
