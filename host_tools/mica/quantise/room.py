@@ -1,8 +1,8 @@
 """Room in ranges when samples are few: these hold none of the values that lie further out.
 
 What 64 samples reach, every thirtieth of the next ones leaves, and what is cut off there makes most of a small model's
-error. The fewer numbers calibration saw of an activation, the more room pays, even if it rounds more. Scores need none
-(`margins.py`): a class survives a cut. From FULL samples on, ranges are as the methods say.
+error. The fewer numbers calibration saw of an activation, the more room pays, even if it rounds more. A softmax's scores
+need none (`margins.py`): a class survives a cut. From FULL samples on, ranges are as the methods say.
 """
 
 import math
@@ -25,12 +25,18 @@ MOST = 0.3  # of the width, on each side
 def needed(g: Graph, samples: int) -> bool:
     """Return True if samples are few, and outputs tell numbers, which a range may cut off, and no class."""
     classes = any(g.value(name).dtype == "int32" for name in g.outputs)
-    return samples < FULL and not classes and not margins.scores(g).issuperset(g.outputs)
+    return samples < FULL and not classes and bool(_numbers(g))
+
+
+def _numbers(g: Graph) -> set[str]:
+    """Return the outputs that tell numbers, and what sigmoids make scores of: each by itself, so none survives a cut."""
+    ends = margins.heads(g)
+    return set(g.outputs) - margins.scores(g, ends) | {n.inputs[0] for n in ends if n.op == "Unary"}
 
 
 def spread(g: Graph, ranges: Mapping[str, Range], samples: int) -> dict[str, Range]:
     """The ranges, those of what makes numbers wider, as far as these can go. samples: how many were seen."""
-    result, near = dict(ranges), set(g.outputs) - margins.scores(g)
+    result, near = dict(ranges), _numbers(g)
     if not needed(g, samples):
         return result
     for node in reversed(g.nodes):
