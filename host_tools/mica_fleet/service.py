@@ -56,8 +56,7 @@ _MOST_BYTES = 1 << 25  # of inputs that wait
 
 class Service:
     """Serves these models: name -> its file, or the files of its parts. Close it when done. `broken` is called, from
-    its thread, where it cannot
-    go on."""
+    its thread, where it cannot go on."""
 
     def __init__(
         self,

@@ -106,7 +106,7 @@ def test_few_samples_say_that_they_are_few(tmp_path: Path) -> None:
     """Only fewer than eight samples, or those that leave a wide interval, are called few."""
     said = [facts(lambda net, x, by=by: dense(net, x, 2, by), tmp_path, n=n) for n in (7, 40, 400) for by in (0.1, 3.0)]
     assert all("(unsure: 7 samples are few)" in q["line"] for q in said[:2])
-    assert all(("are few" in q["line"]) == (q["plus_minus_db"] > 3) for q in said[2:4])
+    assert all(("are few" in q["line"]) == (q["plus_minus_db"] > quality.UNSURE) for q in said[2:4])
     assert all("are few" not in q["line"] and "+/-" in q["line"] and q["samples"] == 64 for q in said[4:])
 
 
@@ -115,4 +115,4 @@ def test_one_sample_that_decides(tmp_path: Path) -> None:
     x = np.random.default_rng(1).standard_normal((200, *SHAPE)).astype(np.float32)
     x[103] *= 6
     q = facts(lambda net, x: dense(net, x, 2), tmp_path, x)
-    assert q["plus_minus_db"] > 3 and ("others may go beyond" in q["line"] or "a few of them" in q["line"])
+    assert q["plus_minus_db"] > quality.UNSURE and ("others may go beyond" in q["line"] or "a few of them" in q["line"])

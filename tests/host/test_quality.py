@@ -20,6 +20,7 @@ from mica.format.values import dequantise_output
 from mica.importer import import_onnx
 from mica.passes import pipeline
 from mica.quantise import tune
+from mica.reference import float_ops
 from mica.run.host import HostRunner
 
 Capsys = pytest.CaptureFixture[str]
@@ -113,6 +114,46 @@ def test_fresh_numbers_are_as_near_as_the_line_tells(seed: int, tmp_path: Path) 
     db = 10 * np.log10(varies(list(real)) / float(np.sum((real - np.array(found).reshape(real.shape)) ** 2)))
     assert told is not None and told.errors.sqnr_db is not None and told.errors.plus_minus_db is not None
     assert db > 30 and abs(told.errors.sqnr_db - db) < max(3.0, told.errors.plus_minus_db), (db, told.facts()["line"])
+
+
+@pytest.mark.parametrize("head", ("Sigmoid", "Softmax"))
+def test_ranges_behind_scores_have_room_where_each_counts(head: str, tmp_path: Path) -> None:
+    """A class survives what is cut off; the score of a sigmoid is off by it."""
+    net = Net()
+    hidden = net.add("Relu", net.add("Gemm", net.input([1, 10]), net.random(10, 16)))
+    net.output(net.add(head, net.add("Gemm", hidden, net.random(16, 3))))
+    x = np.random.default_rng(1).normal(size=(64, 10)).astype(np.float32)
+    compiled = compile_file(net.save(tmp_path), {"x": x}, plain=True)
+    first = compiled.core.nodes[0].outputs[0]
+    reached = max(float(y.max()) for s in x for n, y in float_ops.stream(compiled.core, {"x": s}) if n == first)
+    end = compiled.tuned.ranges[first].high
+    assert (end > 1.05 * reached) == (head == "Sigmoid"), (first, end, reached)
+
+
+@pytest.mark.parametrize("bounded", (True, False))
+def test_only_what_others_lose_raises_a_doubt(bounded: bool, tmp_path: Path) -> None:
+    """A tanh gives the next layer nothing of what lies further out; without it an output is cut."""
+    net = Net()
+    x = net.input([1, 4])
+    net.output(net.add("Gemm", net.add("Tanh", x) if bounded else x, net.random(4, 2)))
+    far = 3 * np.random.default_rng(1).laplace(size=(200, 4)).astype(np.float32)
+    told = quality.measure(compile_file(net.save(tmp_path), {"x": far}))
+    assert told is not None and bool(told.cannot_tell) is not bounded, told.facts()["line"]
+
+
+def test_samples_are_moved_as_far_as_others_may_lie() -> None:
+    """Categories stay, whole numbers stay whole, white stays white; longer tails go further."""
+    r = np.random.default_rng(3)
+    x = {"u8": r.integers(0, 256, (64, 30)), "normal": r.normal(size=(64, 30)), "far": r.standard_t(2, (64, 30))}
+    x["u8"][:3] = np.array([[0], [255], [255]])
+    x["kinds"] = np.eye(4)[r.integers(0, 4, 64)]
+    moved = quality.stretched([{k: v[n].astype(np.float32) for k, v in x.items()} for n in range(64)])
+    y = {k: np.stack([s[k] for s in moved]) for k in x}
+    assert np.array_equal(y["kinds"], x["kinds"])
+    assert np.array_equal(y["u8"], np.rint(y["u8"])) and (y["u8"].min(), y["u8"].max()) == (0, 255)
+    assert np.abs(y["u8"] - x["u8"]).max() > 5
+    wider = {k: np.ptp(y[k]) / np.ptp(x[k]) for k in ("normal", "far")}
+    assert 1.15 < wider["normal"] < 1.45 < wider["far"] <= 1 + quality.MOST + 1e-6
 
 
 def test_a_wrong_layer_in_the_file_is_seen(tmp_path: Path) -> None:

@@ -2,7 +2,8 @@
 
 Without labelled data there are calibration samples alone, all of which made the file. The loss on others is measured
 on a second model, made with the same recipe of some of the samples (`quantise.tune.Unseen`): how much more it loses on
-those that it did not see.
+those that it did not see. What others lose beyond the ranges is measured on samples that are further out than any
+(`stretched`): a tanh or a norm behind a range lets little of that through, a last layer all.
 """
 
 from collections.abc import Mapping, Sequence
@@ -21,7 +22,7 @@ from mica.printable import attributes
 from mica.quantise.tune import thin
 from mica.reference import float_ops
 from mica.run.evaluation import Dataset
-from mica.run.output_errors import CLASS, MAP, NUMBERS, SCORES, OutputErrors, Sums, beyond
+from mica.run.output_errors import CLASS, MAP, NUMBERS, SCORES, OutputErrors, Sums
 
 SAMPLES = 64  # at most
 MAX_MACS = 300_000_000  # of all of them; two samples always
@@ -29,6 +30,9 @@ UNSURE = 3.0  # dB; a ratio that may be further off than this is told with a rea
 LEAST = 48  # samples; with fewer, that they are few is the reason
 LEAST_EVER = 8  # samples, which tell nothing of rare ones
 FEW = 16  # different answers that a person is told of
+STRETCH = 0.35  # further from the mean than these samples, some of the next hundreds are, if tails are as NORMAL
+NORMAL = 1.9  # the furthest sixteenth of samples to the next ones, in pictures, series and a normal distribution
+MOST = 0.7  # further, of a longer tail
 GOOD = 20.0  # dB; below, made-up samples are no reason to doubt a file that came quantised
 
 Samples = Sequence[Mapping[str, np.ndarray]]
@@ -104,7 +108,44 @@ def measure(compiled: Compiled, data: Dataset | None = None) -> Quality | None:
             run.loaded.run()
             found.errors.add_other(run.outputs(), k < len(held))
         found.errors.share = len(unseen.seen) / (len(unseen.seen) + len(unseen.samples))
+        run = _Engine(compiled, *_stateless(compiled))
+        for sample in stretched(samples):
+            run.feed(sample)
+            run.loaded.run()
+            real = {n: y for n, y in float_ops.stream(compiled.core, sample) if n in compiled.core.outputs}
+            for name, output, y in zip(compiled.core.outputs, found.errors.outputs, run.outputs(), strict=True):
+                output.add_far(real[name], y)
     return found
+
+
+def stretched(samples: Samples) -> Samples:
+    """Return the samples, further from their mean. Numbers of a few values keep these, whole numbers are whole, and
+    an end that several reach, as white in a picture, is not left."""
+    result = [dict(sample) for sample in samples]
+    for name in samples[0]:
+        x = np.stack([np.ravel(sample[name]) for sample in samples]).astype(np.float32)
+        low, high, whole = x.min(), x.max(), bool((x == np.rint(x)).all())
+        few = 2 * np.count_nonzero(np.diff(np.sort(x, axis=0), axis=0), axis=0) < len(x)
+        away = x - x.mean(axis=0)
+        far = x + np.where(few, 0, _further(np.sort(np.abs(away[:, ~few]), axis=0)) * away)
+        far = np.maximum(far, low) if whole or np.sum(x == low) > 1 else far
+        far = np.minimum(far, high) if whole or np.sum(x == high) > 1 else far
+        for sample, now in zip(result, np.rint(far) if whole else far, strict=True):
+            sample[name] = now.reshape(np.shape(sample[name])).astype(np.asarray(sample[name]).dtype)
+    return result
+
+
+def _further(away: np.ndarray) -> float:
+    """Return how much further others go, by the tails of distances: [samples, numbers], ascending."""
+    k = max(1, len(away) // 16)
+    near = away[-min(3 * k, len(away))]
+    tails = away[-k:].mean(axis=0)[near > 0] / near[near > 0]
+    return min(MOST, STRETCH * (min(float(tails.mean()), 4.0) / NORMAL) ** 3) if len(tails) else STRETCH
+
+
+def _stateless(compiled: Compiled) -> tuple[ModelFile, bytes]:
+    """Return the file; of one with states a model that is given them."""
+    return trial(compiled.tuned) if compiled.model.state_bytes else (compiled.model, compiled.data)
 
 
 def _number(compiled: Compiled) -> int:
@@ -135,16 +176,12 @@ class _Engine:
 
 
 def _measure(compiled: Compiled, samples: Samples, data: str, classes: bool = False) -> Quality:
-    """The file on samples; one with states as a model that is given them. classes: the first output is known to tell
-    them."""
-    exact, model, content = compiled.core, compiled.model, compiled.data
-    if model.state_bytes:
-        model, content = trial(compiled.tuned)
+    """The file on samples. classes: the first output is known to tell them."""
+    exact, (model, content) = compiled.core, _stateless(compiled)
     run = _Engine(compiled, model, content)
     labels = compiled.model.metadata.get("labels", "").count("\n") + 1
     errors, layers = OutputErrors(model, labels, classes), Sums()
     steps = {model.tensors[s.outputs[0]].name: s for s in model.steps}
-    reached: dict[str, list[tuple[float, float]]] = {}  # by each layer, in each sample
     truths: dict[str, bool] = {}  # layers that give 0 and 1 alone
     for sample in samples:
         run.feed(sample)
@@ -161,14 +198,10 @@ def _measure(compiled: Compiled, samples: Samples, data: str, classes: bool = Fa
             if (key := clean(name)) in found:
                 y, integers = found.pop(key)
                 layers.add(key, real, dequantise_output(integers, y))
-                reached.setdefault(key, []).append((float(real.max()), float(-real.min())))
                 if steps[key].kernel == "lut_s8":
                     truths[key] = truths.get(key, True) and bool(np.isin(real, (0, 1)).all())
         errors.add([expected[o] for o in exact.outputs], outputs)
     errors.jumps = any(truth and layers.db(key) is not None for key, truth in truths.items())
-    ends = {name: model.tensors[step.outputs[0]] for name, step in steps.items()}
-    lost = [beyond(ends[key], r) / layers.varies(key) for key, r in reached.items() if layers.varies(key) > 0]
-    errors.cut = len(samples) * max(lost, default=0.0)
     known = {name: db for name in layers.signal if (db := layers.db(name)) is not None}
     worst = min(known, key=known.__getitem__, default=None)
     layer = worst and {"name": steps[worst].name, "kernel": steps[worst].kernel, "sqnr_db": known[worst]}

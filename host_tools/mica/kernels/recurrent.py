@@ -133,11 +133,10 @@ def recurrent_s8(xs: Sequence[Array], blobs: Blobs, p: Params, q: Output) -> Arr
     the notes. x [T,B,I], from T - 1 down with reverse; then the initial hidden state, and cell state, [1,B,H], 0 where
     absent. y [T,B,H] is every hidden state, y [1,B,H] the last one, or with result 1 the last cell state. With result 2
     initial states are int16 as bytes [1,B,2*H], and the last ones stand in front of y, hidden first: y [2+T,B,H], of an
-    LSTM [4+T,B,H]. matrix
-    [G*H,I+H], G gates: of an LSTM i, o, f, c, of a GRU z, r, h. terms [4,G*H]: bias and factor of the input's and of
-    the recurrent product, in the order bias, bias, factor, factor, then with peepholes [3,H] for i, o, f. shifts [G*H].
-    The tables gate, candidate, output [257]: a GRU has no output table, a simple cell no gate table either. Needs
-    scratch."""
+    LSTM [4+T,B,H]. matrix [G*H,I+H], G gates: of an LSTM i, o, f, c, of a GRU z, r, h. terms [4,G*H]: bias and factor
+    of the input's and of the recurrent product, in the order bias, bias, factor, factor, then with peepholes [3,H] for
+    i, o, f. shifts [G*H]. The tables gate, candidate, output [257]: a GRU has no output table, a simple cell no gate
+    table either. Needs scratch."""
     x, (rows, batch, units) = xs[0], q.dims
     gates = (1, 4, 3, 3)[p["cell"]]
     simple, lstm, before = p["cell"] == 0, p["cell"] == 1, p["cell"] == 2

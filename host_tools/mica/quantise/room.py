@@ -1,7 +1,7 @@
 """Room in ranges when samples are few: these hold none of the values that lie further out.
 
 What 64 samples reach, every thirtieth of the next ones leaves, and what is cut off there makes most of a small model's
-error. The fewer numbers calibration saw of an activation, the more room pays, even if it rounds more. A softmax's scores
+error. The fewer numbers calibration saw of an activation, the more room pays, even if it rounds more. Softmax scores
 need none (`margins.py`): a class survives a cut. From FULL samples on, ranges are as the methods say.
 """
 
@@ -29,7 +29,7 @@ def needed(g: Graph, samples: int) -> bool:
 
 
 def _numbers(g: Graph) -> set[str]:
-    """Return the outputs that tell numbers, and what sigmoids make scores of: each by itself, so none survives a cut."""
+    """Return the outputs that tell numbers, and what sigmoids make scores of, each by itself: none survives a cut."""
     ends = margins.heads(g)
     return set(g.outputs) - margins.scores(g, ends) | {n.inputs[0] for n in ends if n.op == "Unary"}
 

@@ -13,14 +13,12 @@ from functools import cached_property
 import numpy as np
 
 from mica.file.codec import ModelFile, StepRecord, TensorRecord
-from mica.format.values import HIGH, HIGH16, LOW, QUANTISED
+from mica.format.values import LOW, QUANTISED
 
 LARGEST = 120.0  # dB; what is exact
-TAIL = 0.1  # of the samples, by which a tail is told
-LEAST_TAIL = 3  # samples
-LONGER = 1.5  # a tail of few samples may be, than these say
-SHIFT = 0.1  # of what others may lose, in dB, that the ratio is told lower
-SURE = 1.0  # dB; no ratio is told surer
+SHIFT = 0.15  # of what others may lose, in dB, that the ratio is told lower
+DOUBT = 1.25  # of that, that it may be off
+SURE = 2.0  # dB; no ratio is told surer
 
 
 def decibels(signal: float, noise: float) -> float | None:
@@ -44,19 +42,17 @@ class Sums:
         self.signal[name] = self.signal[name] + now if name in self.signal else now
         self.noise[name] = self.noise.get(name, 0.0) + float(np.sum((found.reshape(-1, channels) - x) ** 2))
 
-    def varies(self, name: str) -> float:
-        """Energy of what varies, over all samples."""
-        squares, sums, n = self.signal[name]
-        return float(np.sum(np.maximum(squares - sums**2 / n, 0.0) * n / np.maximum(n - 1, 1)))
-
     def db(self, name: str) -> float | None:
-        return decibels(self.varies(name), self.noise[name]) if name in self.signal else None
+        if name not in self.signal:
+            return None
+        squares, sums, n = self.signal[name]
+        varies = np.maximum(squares - sums**2 / n, 0.0) * n / np.maximum(n - 1, 1)
+        return decibels(float(np.sum(varies)), self.noise[name])
 
 
 class ChannelSums:
-    """Sums as `Sums` does, but each channel (last axis) may differ by a factor: packing makes the channels of a
-    layer alike and takes
-    that back in the next one, which is no error."""
+    """Sums as `Sums` does, but each channel (last axis) may differ by a factor: packing makes the channels of a layer
+    alike and takes that back in the next one, which is no error."""
 
     def __init__(self) -> None:
         self.sums: dict[str, np.ndarray] = {}  # name -> [3, channels]: exact**2, exact * found, found**2
@@ -75,12 +71,11 @@ class ChannelSums:
 
 @dataclass(frozen=True)
 class OutputError:
-    """Holds the error of one output over all samples. kind: see `CLASS`. sqnr_db: None where nothing varies;
-    error: the root of the mean
-    square, and largest, both in the output's unit. distinct: different answers of the element that has most of them, and
-    expected: as many in float. alike: of `of` classes; found: of `of` scores above 0.5 in float, others: besides.
-    beyond_db: what samples that calibration did not see may lose, compared with those that it saw; a tenth of it is off
-    sqnr_db. flat: float's answers vary by less than one step."""
+    """Holds the error of one output over all samples. kind: see `CLASS`. sqnr_db: None where nothing varies; error: the
+    root of the mean square, and largest, both in the output's unit. distinct: different answers of the element that has
+    most of them, and expected: as many in float. alike: of `of` classes; found: of `of` scores above 0.5 in float,
+    others: besides. beyond_db: what samples that calibration did not see may lose, compared with those that it saw; a
+    part of it is off sqnr_db. flat: float's answers vary by less than one step."""
 
     name: str
     kind: str
@@ -106,6 +101,7 @@ class _Output:
         self.exact: list[np.ndarray] = []  # a sample each
         self.found: list[np.ndarray] = []
         self.other: list[float] = []  # squared error of each sample in the second model
+        self.far: list[float] = []  # and of each sample that is further out, in the file
 
     def add(self, exact: np.ndarray, found: np.ndarray) -> None:
         keep = np.float32 if self.t.dtype in QUANTISED else np.int64
@@ -116,6 +112,12 @@ class _Output:
         exact = self.exact[len(self.other)]
         self.other.append(float(np.sum((exact - np.asarray(found, np.float64).reshape(self.t.dims)) ** 2)))
 
+    def add_far(self, exact: np.ndarray, found: np.ndarray) -> None:
+        """Add one sample that is further out than any: real numbers."""
+        self.far.append(
+            float(np.sum((exact.reshape(self.t.dims).astype(np.float64) - found.reshape(self.t.dims)) ** 2))
+        )
+
     def powers(self) -> tuple[np.ndarray, np.ndarray]:
         """(energy of what varies, of the error), float64, of each sample."""
         n = len(self.exact)
@@ -124,8 +126,8 @@ class _Output:
         noise = [float(np.sum((a - b.astype(np.float64)) ** 2)) for a, b in zip(self.exact, self.found, strict=True)]
         return np.array(signal) * n / max(n - 1, 1), np.array(noise)
 
-    def result(self, held: np.ndarray, share: float, jumps: bool, cut: float) -> OutputError:
-        """held, share, jumps, cut: as `OutputErrors` has them."""
+    def result(self, held: np.ndarray, share: float, jumps: bool) -> OutputError:
+        """held, share, jumps: as `OutputErrors` has them."""
         signal, noise = self.powers() if self.t.dtype in QUANTISED else (np.zeros(1), np.zeros(1))
         exact, found = np.stack(self.exact), np.stack(self.found)
         wrong = np.abs(exact - found.astype(np.float64))
@@ -133,18 +135,16 @@ class _Output:
         varies = math.sqrt(float(signal.sum()) / exact.size)
         ratio = decibels(float(signal.sum()), float(noise.sum())) if len(exact) > 1 else None
         lost = 0.0
-        if share and ratio is not None and len(exact) > LEAST_TAIL:
+        if share and ratio is not None and self.far:
             measured = max(float(noise.mean()), float(signal.mean()) * 10 ** (-LARGEST / 10))
-            reached = [(float(x.max()), float(-x.min())) for x in exact]
-            part = max(jumps / len(exact), cut if self.kind == NUMBERS else 0.0)
-            more = max(beyond(self.t, reached), self._unseen(noise, held) * share, part * float(signal.mean()))
-            lost = decibels(measured + more, measured) or 0.0
+            more = max(self._unseen(noise, held) * share * measured, jumps * float(signal.mean()) / len(exact))
+            lost = max(decibels(measured + more, measured) or 0.0, decibels(float(np.mean(self.far)), measured) or 0.0)
         few = _uncertainty(signal, noise)
         return OutputError(
             name=self.t.name,
             kind=self.kind,
             sqnr_db=None if ratio is None else ratio - SHIFT * lost,
-            plus_minus_db=None if few is None else max(SURE, math.hypot(few, (1 - SHIFT) * lost)),
+            plus_minus_db=None if few is None else max(SURE, math.hypot(few, DOUBT * lost)),
             error=float(np.sqrt(np.mean(wrong**2))),
             largest=float(wrong.max()),
             distinct=_distinct(found),
@@ -158,11 +158,11 @@ class _Output:
         )
 
     def _unseen(self, noise: np.ndarray, held: np.ndarray) -> float:
-        """Squared error, of a sample, that the second model adds only for samples that it did not see."""
+        """Return the part of the error that the second model adds for most samples that it did not see."""
         if len(self.other) < len(noise) or held.all() or not held.any():
             return 0.0
-        more = np.array(self.other) - noise
-        return max(0.0, float(more[held].mean() - more[~held].mean()))
+        more = np.array(self.other) / np.maximum(noise, 1e-30)
+        return max(0.0, float(np.median(more[held]) - np.median(more[~held])))
 
     def _answers(self, exact: np.ndarray, found: np.ndarray) -> tuple[int, int, int, int]:
         """alike, found, others, of."""
@@ -187,31 +187,6 @@ class _Output:
         return min(long, key=lambda k: float(np.abs(p.sum(axis=k + 1) - 1).mean()), default=0)
 
 
-def beyond(t: TensorRecord, reached: Sequence[tuple[float, float]]) -> float:
-    """Squared error, of a sample, of numbers beyond the range that int8 has: rare ones, which few samples hold none of.
-
-    reached: the largest number of each sample, and the largest below 0. The upper tenth of these has an exponential
-    tail, which goes on beyond the range.
-    """
-    if t.dtype not in QUANTISED or len(reached) <= LEAST_TAIL:
-        return 0.0
-    limit = HIGH if t.dtype == "int8" else HIGH16
-    ends = ((limit - t.zero_point) * t.scale, (t.zero_point - ~limit) * t.scale)
-    return sum(_tail(np.array(side), end) for side, end in zip(zip(*reached, strict=True), ends, strict=True))
-
-
-def _tail(reached: np.ndarray, end: float) -> float:
-    """Mean square of what lies beyond the end of a range. reached: the largest number of each sample."""
-    k = max(LEAST_TAIL, round(len(reached) * TAIL))
-    ordered = np.sort(reached)
-    start = float(ordered[-k - 1])
-    mean = LONGER * (float(ordered[-k:].mean()) - start)
-    if not mean > 0:
-        return 0.0
-    share = k / len(reached) * math.exp(min(-(end - start) / mean, 0.0))
-    return share * 2 * mean**2
-
-
 def _distinct(x: np.ndarray) -> int:
     """Different values over samples, of the element that has most."""
     rows = np.sort(x.reshape(len(x), -1), axis=0)
@@ -233,8 +208,7 @@ class OutputErrors:
 
     share: 0 for samples that calibration did not see; else of these, those that also made a second model, which tells
     what others lose: held are the places of the samples that had no part in that one. jumps: answers depend on
-    comparisons of rounded numbers, so that one sample more may have another answer altogether. cut: share of a layer's
-    energy that other samples may lose beyond its range, of the layer that loses most.
+    comparisons of rounded numbers, so that one sample more may have another answer altogether.
     """
 
     def __init__(self, model: ModelFile, labels: int = 0, classes: bool = False) -> None:
@@ -245,7 +219,6 @@ class OutputErrors:
         self.samples = 0
         self.share = 0.0
         self.jumps = False
-        self.cut = 0.0
         self.held: list[bool] = []
 
     def add_other(self, found: Sequence[np.ndarray], held: bool) -> None:
@@ -264,7 +237,7 @@ class OutputErrors:
     def each(self) -> list[OutputError]:
         """Return those of all outputs, in order."""
         held = np.array(self.held, bool)
-        return [o.result(held, self.share, self.jumps, self.cut) for o in self.outputs] if self.samples else []
+        return [o.result(held, self.share, self.jumps) for o in self.outputs] if self.samples else []
 
     @property
     def answer(self) -> OutputError | None:

@@ -225,9 +225,8 @@ class Part:
 
     @property
     def steps(self) -> np.ndarray:
-        """Return the step of each row's weights: the largest weight becomes the type's largest. Rows so long that
-        their sum could leave the int32
-        get coarser weights."""
+        """Return the step of each row's weights: the largest weight becomes the type's largest. Rows so long that their
+        sum could leave the int32 get coarser weights."""
         scale = np.abs(self.weights).max(axis=1) / INT8.largest
         scale = np.maximum(scale, np.abs(self.bias) / (self.q.scale * MOST_BIAS))
         scale = np.maximum(scale, self.most * (np.abs(self.weights).sum(axis=1)) / MOST_SUM)
