@@ -13,6 +13,7 @@ import numpy as np
 import onnx
 import onnxruntime
 import pytest
+from nets import Net, truth, varies
 
 from mica.compile import Compiled, compile_file
 from mica.cost.table import Table
@@ -170,6 +171,29 @@ def test_a_power_transformer_is_ranks() -> None:
     (real,) = session.run(None, {"x": x})
     assert np.ptp(real) > 9 and (real < 0).any()
     assert np.abs(np.clip(real, -128 * y.scale, 127 * y.scale) - found).max() <= y.scale * 0.51
+
+
+@pytest.mark.parametrize("scaler", (True, False))
+def test_a_quadratic_discriminant_is_layers(scaler: bool, tmp_path: Path) -> None:
+    """As scikit-learn's exporter writes it: squares of products with as many rows as features, for each class."""
+    net, r = Net(), np.random.default_rng(4)
+    x = net.input([1, 4])
+    if scaler:
+        x = net.add("Sub", x, net.const(np.float32([5, 0, 1000, -3])))
+        x = net.add("Div", x, net.const(np.float32([1, 2, 40, 1])))
+    sums = []
+    for _ in range(3):
+        moved = net.add("Sub", x, net.const(r.normal(size=4).astype(np.float32)))
+        squares = net.add("Pow", net.add("MatMul", moved, net.random(4, 4)), net.const(np.float32(2)))
+        sums.append(net.add("ReduceSum", squares, net.const(np.array([1])), keepdims=1))
+    net.output(net.add("Concat", *sums, axis=1))
+    rows = r.normal(size=(200, 4)) * ([1, 2, 40, 1] if scaler else 1) + ([5, 0, 1000, -3] if scaler else 0)
+    rows = rows.astype(np.float32)
+    parts = of_file(compile_file(net.save(tmp_path), {"x": rows[:128]}).data, rows[128:])
+    found = np.concatenate([part.reshape(72, -1) for part in parts], axis=1)
+    real = np.stack([truth(net, {"x": row[None]})[net.outputs[0].name].reshape(-1) for row in rows[128:]])
+    assert np.mean(found.argmin(axis=1) == real.argmin(axis=1)) > 0.95
+    assert 10 * np.log10(varies(list(real)) / np.sum((real - found) ** 2)) > 25
 
 
 @pytest.mark.parametrize(

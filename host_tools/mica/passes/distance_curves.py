@@ -85,9 +85,12 @@ def run(g: Graph) -> Graph:
 
 
 def _worth(row: _Row) -> bool:
-    """Return True for distances, and for sums of a function of products without a bias; other products are a layer."""
+    """Return True for distances, and for sums of a function of products with more rows than features, without a bias;
+    other products are a layer, as those of a QuadraticDiscriminantAnalysis."""
     if row.vectors.measure != PRODUCTS:
         return True
+    if len(row.vectors.points) <= row.vectors.points.shape[1]:
+        return False
     functions = [attrs.get("function") for _, attrs, _ in row.program]
     return row.matrix is not None and ("power" in functions or functions[:3] == ["affine", "affine", "tanh"])
 
