@@ -186,20 +186,6 @@ def test_the_last_words_of_an_emulator() -> None:
     assert last("crash the program is gone\nmore\n") == "x: the program is gone"
 
 
-def test_labels_of_the_words_script(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Words of one's own: as many outputs as folders, and labels.txt in their order."""
-    import runpy
-
-    script = ROOT / "host_tools" / "docs" / "examples" / "words" / "words.py"
-    monkeypatch.chdir(tmp_path)
-    for name in ("yes", "other", "no", "stop"):
-        (tmp_path / "recordings" / name).mkdir(parents=True)
-    (tmp_path / "recordings" / "notes.txt").write_text("")
-    runpy.run_path(str(script))["write_labels"]()
-    assert (tmp_path / "labels.txt").read_text() == "no\nother\nstop\nyes\n"
-    assert "len(labels())" in script.read_text()  # of the last layer; test_tutorials trains where PyTorch is
-
-
 def test_a_build_says_its_share(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A dozen lines in five minutes, with CMake's share of this build, not of the one before in the same log."""
     import subprocess

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import resource
 import shutil
+import signal
 import wave
 from collections.abc import Callable
 from pathlib import Path
@@ -13,6 +15,7 @@ import recorded
 
 from mica.errors import MicaError
 from mica.listen import recorder
+from mica.training import saved
 from mica.training.examples import read
 from mica.training.split import split
 
@@ -211,3 +214,22 @@ def test_one_line_and_on(made: Callable[[Path], Path], tmp_path: Path) -> None:
     learnt, held = split(found, 0)
     assert set(learnt.labels) == set(held.labels) == set(range(len(found.names)))
     assert np.isfinite(found.inputs).all()
+
+
+def test_a_full_disk(tmp_path: Path) -> None:
+    """What does not fit is not half there, and the old file stays. A limit of a file's size stands for the disk."""
+    old = tmp_path / "model.mica"
+    old.write_bytes(b"old")
+    clip = recorded.whistle("up", RNG)
+    usual = resource.getrlimit(resource.RLIMIT_FSIZE)
+    before = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (2000, usual[1]))
+    try:
+        with pytest.raises(MicaError, match="cannot be written: File too large"):
+            saved.write(old, bytes(5000))
+        with pytest.raises(MicaError, match="cannot be written: File too large"):
+            recorder.save(tmp_path / "up", 1, clip, 16000)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, usual)
+        signal.signal(signal.SIGXFSZ, before)
+    assert old.read_bytes() == b"old" and [p.name for p in tmp_path.rglob("*") if p.is_file()] == ["model.mica"]

@@ -1,10 +1,5 @@
-"""Pictures of a circle, a square or nothing: `data` draws them, `train` learns from them and writes net.onnx.
+"""Pictures of a circle, a square or nothing, for `mica train`. pip install pillow"""
 
-pip install pillow                              (for `data`)
-pip install torch==2.13.0 onnx onnxscript       (for `train`)
-"""
-
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -38,36 +33,7 @@ def data() -> None:
                 Image.fromarray(drawn(kind, rng)).save(Path(folder) / kind / f"{i:04d}.png")
     grey = drawn("circle", rng, 120, 120).astype(np.uint16)
     (grey >> 3 << 11 | grey >> 2 << 5 | grey >> 3).astype(">u2").tofile("frame.bin")  # the high byte first
-    Path("labels.txt").write_text("\n".join(LABELS) + "\n")
-
-
-def train() -> None:
-    import torch
-    from PIL import Image
-    from torch import nn
-
-    torch.manual_seed(0)
-    paths = sorted(Path("photos").glob("*/*.png"))
-    x = np.array([[np.asarray(Image.open(path)) / 255] for path in paths], np.float32)  # [n, 1, 32, 32], 0 to 1
-    y = np.array([LABELS.index(path.parent.name) for path in paths])
-    inputs, targets = torch.from_numpy(x), torch.from_numpy(y)
-    net = nn.Sequential(
-        nn.Conv2d(1, 6, 3, stride=2), nn.ReLU(),
-        nn.Conv2d(6, 12, 3, stride=2), nn.ReLU(),
-        nn.Conv2d(12, 12, 3, stride=2), nn.ReLU(),
-        nn.Flatten(), nn.Linear(108, 3),
-    )  # fmt: skip
-    optimiser = torch.optim.Adam(net.parameters(), 0.005)
-    for _ in range(60):
-        for batch in torch.randperm(len(inputs)).split(24):
-            optimiser.zero_grad()
-            nn.functional.cross_entropy(net(inputs[batch]), targets[batch]).backward()
-            optimiser.step()
-    print(f"accuracy on the training data: {(net(inputs).argmax(1) == targets).float().mean():.3f}")
-    model = nn.Sequential(net, nn.Softmax(1)).eval()
-    example = (torch.zeros(1, 1, SIZE, SIZE),)
-    torch.onnx.export(model, example, "net.onnx", input_names=["picture"], dynamo=True, external_data=False)
 
 
 if __name__ == "__main__":
-    {"data": data, "train": train}[sys.argv[1]]()
+    data()

@@ -1,25 +1,11 @@
-"""Gestures of a motion sensor: `data` writes pretend recordings, `train` learns from recordings and writes net.onnx.
-
-pip install scikit-learn skl2onnx      (for `train` only)
-"""
+"""Pretend gestures of a motion sensor: `data` writes recordings, for `mica train`; `windows` cuts them, for `mica teach`."""
 
 import sys
 from pathlib import Path
 
 import numpy as np
 
-ROWS, RATE, FFT, BANDS = 100, 100, 128, 4  # a window of one second; points of the transform; bands of the spectrum
-UNIT = 1 / 16384  # g of a count, of a sensor whose range is 2 g
-
-
-def features(window: np.ndarray) -> np.ndarray:
-    """int16 [100, 6] -> [60]: what `--frontend features:rows=100,axes=6,rate=100,unit=1/16384,bands=4` computes."""
-    u = window * UNIT
-    c = u - u.mean(0)
-    power = np.abs(np.fft.rfft(c * np.hanning(ROWS + 1)[:-1, None], FFT, axis=0)) ** 2
-    stats = [u.mean(0), u.std(0), u.min(0), u.max(0), np.ptp(u, 0), (np.diff(c >= 0, axis=0) != 0).sum(0)]
-    lines = np.array_split(power[1:], BANDS)  # without the first line, which is the mean
-    return np.stack([*stats, *(np.sqrt(band.sum(0)) for band in lines)], axis=1).reshape(-1)
+ROWS, RATE = 100, 100  # of a window of one second; a second
 
 
 def pretend(kind: str, rng: np.random.Generator) -> np.ndarray:
@@ -59,29 +45,13 @@ def windows(folder: Path = Path("gestures")) -> tuple[np.ndarray, np.ndarray, li
     return np.array(x), np.array(y), labels
 
 
-def train() -> None:
-    from skl2onnx import to_onnx
-    from sklearn.neural_network import MLPClassifier
-    from sklearn.pipeline import make_pipeline
-    from sklearn.preprocessing import StandardScaler
-
-    x, y, _ = windows()
-    table = np.array([features(window) for window in x], np.float32)
-    half = np.arange(len(x)) % 4 < 2
-    net = make_pipeline(StandardScaler(), MLPClassifier((12,), max_iter=500, random_state=0)).fit(table[half], y[half])
-    print(f"accuracy in scikit-learn: {net.score(table[~half], y[~half]):.3f}")
-    onnx = to_onnx(net, table[:1], options={"zipmap": False})
-    Path("net.onnx").write_bytes(onnx.SerializeToString())
-
-
 def pack_data() -> None:
-    """windows.npz and labelled.npz of the recordings, and labels.txt."""
-    x, y, labels = windows()
+    """windows.npz and labelled.npz of the recordings."""
+    x, y, _ = windows()
     half = np.arange(len(x)) % 4 < 2
     np.savez("windows.npz", x=x[half])
     np.savez("labelled.npz", x=x[~half], y=y[~half])
-    Path("labels.txt").write_text("\n".join(labels) + "\n")
 
 
 if __name__ == "__main__":
-    {"data": data, "train": train, "windows": pack_data}[sys.argv[1]]()
+    {"data": data, "windows": pack_data}[sys.argv[1]]()
