@@ -1,31 +1,33 @@
-"""Prints a table: bytes of models as C programs (mica cc) on a Cortex-M0+ and M4, beside those of other engines.
+"""Writes a table into usermod_c/BENCH.md: bytes of the four reference models as C programs, beside other engines' code.
 
-    python scripts/bench/c_bytes.py kws.mica vww.mica
-
-Those of mica are measured with this computer's compilers, at -O2; those of the others are recorded in peers.json.
+Run by scripts/launch. mica's are measured with this computer's compilers, at -O2; the others' stand in peers.json.
 """
 
-import json
-import sys
+import re
+import tempfile
 from pathlib import Path
+
+import layers
+from bench_page import PAGE, ROOT
+from reference_models import MODEL_FOLDERS, packed_file
 
 from mica.c_program.measure import of_program
 
-CORES = {"M0+": "armv6m", "M4": "armv7em"}
+CORES = {"M0+": "armv6m", "M4": "armv7em", "RV32": "rv32imc"}
 
 
-def table(paths: list[Path]) -> str:
+def table(folder: Path) -> str:
     """Return the table in Markdown."""
-    peers: dict[str, dict[str, int]] = json.loads(Path(__file__).with_name("peers.json").read_text())["code"]
-    heads = ["network", "constants", "RAM", *(f"mica, {core}" for core in CORES), *peers]
-    rows = [heads, ["---"] + ["---:"] * (len(heads) - 1)]
-    for path in paths:
-        found = [of_program(path.read_bytes(), isa) for isa in CORES.values()]
-        theirs = [peer.get(path.stem) for peer in peers.values()]
-        numbers = [found[0]["constants"], found[0]["ram"], *(f["code"] for f in found), *theirs]
-        rows.append([path.stem, *("" if n is None else f"{n:,}" for n in numbers)])
-    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
+    rows = [["network", *CORES, *layers.PEERS["code"]], ["---"] * (1 + len(CORES) + len(layers.PEERS["code"]))]
+    for name, short in MODEL_FOLDERS.items():
+        data = packed_file(ROOT.parent / "shared" / "models", name, folder).read_bytes()
+        codes = [of_program(data, isa)["code"] for isa in CORES.values()]
+        codes += [peer.get(short) for peer in layers.PEERS["code"].values()]
+        rows.append([short, *("" if n is None else f"{n:,}" for n in codes)])
+    return "".join(f"| {' | '.join(row)} |\n" for row in rows)
 
 
 if __name__ == "__main__":
-    print(table([Path(name) for name in sys.argv[1:]]))
+    with tempfile.TemporaryDirectory() as work:
+        made = table(Path(work))
+    PAGE.write_text(re.sub(r"(?m)^\| network \|.*\n(\|.*\n)+", lambda _: made, PAGE.read_text(encoding="utf-8")))

@@ -77,27 +77,16 @@ def test_every_name_is_the_programs(core: str, tmp_path: Path) -> None:
     if reason := bare_metal.available(emulated):
         pytest.skip(reason)
     engine = Engine(data_dir("usermod_c"), PARTS, [emulated.isa], (*LOADER, *TOKENISER), "net")
-    sources = [put(tmp_path / path, text) for path, text in engine.texts() if path.endswith((".c", ".S"))]
-    for path, text in engine.texts():
-        put(tmp_path / path, text)
-    script = put(tmp_path / "all.ld", "SECTIONS { }")  # in place of picolibc's
-    command = [
-        f"{emulated.tools[0]}gcc",
-        *emulated.flags,
-        "-std=c99",
-        "-O0",
-        "-r",
-        "-nostdlib",
-        *sources,
-        "-T",
-        script,
-        "-o",
-    ]
-    subprocess.run([*command, tmp_path / "all.o"], check=True)
-    tell = [f"{emulated.tools[0]}nm", "--defined-only", "--extern-only", "--format=posix", tmp_path / "all.o"]
-    names = [
-        line.split()[0] for line in subprocess.run(tell, capture_output=True, text=True, check=True).stdout.splitlines()
-    ]
+    sources = [put(tmp_path / path, text) for path, text in engine.texts()]
+    gcc = [f"{emulated.tools[0]}gcc", *emulated.flags, "-std=c99", "-O0", "-c"]
+    objects = []
+    for path in sources:
+        if path.suffix in (".c", ".S"):
+            objects.append(path.with_name(f"{path.name}.o"))
+            subprocess.run([*gcc, path, "-o", objects[-1]], check=True)
+    tell = [f"{emulated.tools[0]}nm", "--defined-only", "--extern-only", *objects]
+    lines = subprocess.run(tell, capture_output=True, text=True, check=True).stdout.splitlines()
+    names = [line.split()[2] for line in lines if len(line.split()) == 3]
     assert len(names) > 200 and [name for name in names if not name.startswith("net_")] == []
 
 

@@ -7,17 +7,18 @@ import subprocess
 from pathlib import Path
 
 import bare_metal
-import numpy as np
 import pytest
 import usermod_models as models
 from c_programs import SANITIZED, SMALL, STRICT, build_for, emulate, program, run_here, run_on, write
-from helpers import mica, pack, reference_model
+from helpers import mica, reference_model
+from mlperf_runner import conversation, expected
 from targets import ALL, nightly
 
 from mica.c_program import folder
 from mica.c_program.folder import Program, c_string, identifier, one_line
 from mica.c_program.measure import of_program
 from mica.c_program.sources import CORES
+from mica.compile import compile_file
 from mica.errors import MicaError
 from mica.file.codec import decode, encode
 from mica.format import schema
@@ -153,17 +154,17 @@ def test_the_command(tmp_path: Path) -> None:
 
 
 @nightly
-def test_kws_is_as_fast_as_in_a_firmware(tmp_path: Path) -> None:
-    """On the Cortex-M0+, cycles within 1 % of the engine's steps, and at most 30 kB of code beside the constants."""
-    model = reference_model("kws")
-    path = pack(model / "model.onnx", tmp_path / "kws.mica", "--calib", model / "calib.npz", "--golden", 2)
-    core = bare_metal.CORES["m0plus"]
-    made = Program(path.read_bytes(), "net", [core.isa])
+@pytest.mark.parametrize("name", ("m0plus", "m33", "rv32"))
+def test_kws_is_as_fast_as_in_a_firmware(name: str, tmp_path: Path) -> None:
+    """Cycles (M0+) or instructions within 1 % of the engine's steps; at most 30 kB of code on the M0+."""
+    core = bare_metal.CORES[name]
+    data = compile_file(reference_model("tflite") / "kws_int8.tflite", golden=1).data
+    made = Program(data, "net", [core.isa])
     cycles, crc, _ = run_on(core, tmp_path, write(made, tmp_path))
-    job = bare_metal.Job("kws", path.read_bytes(), made.vectors[0].inputs, scratch=made.memory.scratch)
+    job = bare_metal.Job("kws", data, made.vectors[0].inputs, scratch=made.memory.scratch)
     whole = sum(bare_metal.run(core, bare_metal.build(core), [job])[0].counts)
     assert crc == made.golden_crc and abs(cycles / whole - 1) <= 0.01
-    assert of_program(path.read_bytes(), core.isa)["code"] <= 30_000
+    assert name != "m0plus" or of_program(data, core.isa)["code"] <= 30_000
 
 
 @nightly
@@ -209,32 +210,6 @@ static inline int serial(void) {{ while (!({full})) {{ }} int c = {data}; return
 """
 
 
-def _conversation(x: bytes) -> str:
-    """Commands as MLPerf Tiny's runner sends them, with an input in pieces of its length of commands."""
-    pieces = [x[i : i + 32].hex() for i in range(0, len(x), 32)]
-    lines = [
-        "name",
-        "profile",
-        "timestamp",
-        f"db load {len(x)}",
-        *(f"db {p}" for p in pieces),
-        "infer 2 1",
-        "results",
-        "what",
-    ]
-    return "%".join(lines) + "%"
-
-
-def _expected(made: Program) -> str:
-    """The line of results of the first golden vector."""
-    t, y = made.model.tensors[made.model.outputs[0]], made.vectors[0].outputs[0].ravel()
-    thousandths = [
-        int(abs(np.float32(int(q) - t.zero_point) * np.float32(t.scale)) * np.float32(1000) + 0.5) for q in y
-    ]
-    signs = ["-" if int(q) < t.zero_point and n else "" for q, n in zip(y, thousandths, strict=True)]
-    return ",".join(f"{s}{n // 1000}.{n % 1000:03}" for s, n in zip(signs, thousandths, strict=True))
-
-
 @pytest.mark.parametrize("where", ("here", *UARTS))
 def test_the_protocol_of_mlperf_tiny(where: str, tmp_path: Path) -> None:
     """Its commands over a serial line give the results of a golden vector; a picture's bytes have no sign there."""
@@ -245,8 +220,7 @@ def test_the_protocol_of_mlperf_tiny(where: str, tmp_path: Path) -> None:
     sources = write(made, tmp_path)
     example = tmp_path / "mlperf.c"
     example.write_text(made.mlperf())
-    sign = 128 if "SIGN 128" in example.read_text() else 0
-    said = _conversation(bytes((int(q) + sign) & 255 for q in made.vectors[0].inputs[0].ravel()))
+    said = conversation(made)
     if core is None:
         command = [
             "gcc",
@@ -269,6 +243,6 @@ def test_the_protocol_of_mlperf_tiny(where: str, tmp_path: Path) -> None:
     lines = out.replace("\r", "").splitlines()
     assert lines[:4] == ["m-init-done", "m-ready", "m-name-dut-[mica]", "m-ready"]
     assert f"m-[Expecting {made.vectors[0].inputs[0].size} bytes]" in lines and "m-load-done" in lines
-    assert [line for line in lines if line.startswith("m-results")] == [f"m-results-[{_expected(made)}]"] * 2
+    assert [line for line in lines if line.startswith("m-results")] == [f"m-results-[{expected(made)}]"] * 2
     assert sum(line.startswith("m-lap-us-") for line in lines) == 3
     assert {"m-warmup-start-1", "m-infer-start-2", "m-infer-done", "e-[Unknown command: what]"} <= set(lines)

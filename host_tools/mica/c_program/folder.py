@@ -121,22 +121,19 @@ class Program:
             for k, i in enumerate(tensors):
                 lines += self._numbers(f"{up}_{what}{k or ''}", m.tensors[i])
         if "labels" in m.metadata:
-            labels = m.metadata["labels"].split("\n")
-            words = ", ".join(c_string(label) for label in labels)
-            lines += [f"#define {up}_LABEL_COUNT {len(labels)}", f"#define {up}_LABELS {{ {words} }}"]
+            words = [c_string(label) for label in m.metadata["labels"].split("\n")]
+            lines += [f"#define {up}_LABEL_COUNT {len(words)}", f"#define {up}_LABELS {{ {', '.join(words)} }}"]
         if (rate := m.metadata.get("sample_rate", "")).isdigit():
             lines.append(f"#define {up}_SAMPLE_RATE {rate}")
         functions = [
             line for k, i in enumerate(m.inputs) if k != m.fed for line in self._place("input", k, m.tensors[i])
         ]
         functions += [line for k, i in enumerate(m.outputs) for line in self._place("output", k, m.tensors[i])]
-        more = {
-            "numbers": "\n".join(lines),
-            "functions": "\n".join(functions),
-            "fed": self._feeding("fed.h.in"),
+        more = {"numbers": "\n".join(lines), "functions": "\n".join(functions), "fed": self._feeding("fed.h.in")}
+        more |= {
             "text": self._text(".h.in"),
+            "trust": self._filled("checks.h.in" if self.checked else "trusts.h.in", {}),
         }
-        more["trust"] = self._filled("checks.h.in" if self.checked else "trusts.h.in", {})
         return self._filled("header.h.in", more)
 
     @staticmethod

@@ -153,14 +153,12 @@ class Engine:
 
         It renames what is seen outside of a file: a program may have several models, or mica itself.
         """
-        text = (self._root / "kernels" / "isa" / "choose.inc").read_text(encoding="utf-8")
-        chosen = re.sub(r"^(\w+)$", r"#define MICA_CORE_\1", _COMMENT.sub("", text).strip(), flags=re.M)
+        text = _COMMENT.sub("", (self._root / "kernels" / "isa" / "choose.inc").read_text(encoding="utf-8")).strip()
+        chosen = re.sub(r"^(\w+)$", r"#define MICA_CORE_\1", text, flags=re.M)
         own = f"#define MICA_CORE_{self.cores[0]}" if len(self.cores) == 1 else chosen
         without = [f"#define MICA_WITHOUT_{p.upper()} 1" for p in left_out(self._kept)]
-        macros = {name for file in self._files.values() for name in _MACRO.findall(file.text)}  # for what is left out
+        texts = [] if STRIPS in self._kept else [file.text for file in self._files.values()]
         defined = {name for path in self.needed for name in self._file(path).defines}
-        names = [
-            f"#define {name} {self._prefix}_{name}"
-            for name in sorted(defined - (set() if STRIPS in self._kept else macros))
-        ]
+        defined -= {name for text in texts for name in _MACRO.findall(text)}  # macros where strips are left out
+        names = [f"#define {name} {self._prefix}_{name}" for name in sorted(defined)]
         return "\n".join(["#ifndef MICA_CORE_H", "#define MICA_CORE_H", own, *without, *names, "#endif", ""])

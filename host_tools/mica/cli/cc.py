@@ -45,7 +45,7 @@ def run(args: argparse.Namespace) -> int:
         (where / path).parent.mkdir(parents=True, exist_ok=True)
         outputs.write(where / path, content.encode())
     m, n = program.memory, text.count
-    said = f"RAM {n(m.ram)} bytes (arena {n(m.arena)}, scratch {n(m.scratch)}, states {n(m.state)})"
-    said = f"{where}: {len(files)} files; {said}, constants {n(m.constants)}, golden vectors {n(m.golden)}"
+    ram = f"RAM {n(m.ram)} bytes (arena {n(m.arena)}, scratch {n(m.scratch)}, states {n(m.state)})"
+    said = f"{where}: {len(files)} files; {ram}, constants {n(m.constants)}, golden vectors {n(m.golden)}"
     text.show(args, {"folder": args.output, "name": name, "files": sorted(files), **vars(m)}, said)
     return 0
