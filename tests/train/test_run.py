@@ -160,3 +160,18 @@ def test_ctrl_c_keeps_the_best_and_a_second_run_goes_on(table: Path, at: int, mo
     first.metadata["name"] = second.metadata["name"]
     assert mica.file.codec.encode(first) == mica.file.codec.encode(second)
     assert not [p for p in table.parent.iterdir() if p.name.startswith(".")]
+
+
+def test_ctrl_c_before_anything_was_learnt(
+    table: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It failed with a bug where the first candidate was not weighed yet."""
+    real = search.judged
+
+    def judged(*args: Any) -> Any:
+        os.kill(os.getpid(), signal.SIGINT)
+        return real(*args)
+
+    monkeypatch.setattr(search, "judged", judged)
+    assert main(["train", str(table)]) == 130
+    assert "interrupted" in capsys.readouterr().err and [p.name for p in table.parent.iterdir()] == ["rows.csv"]

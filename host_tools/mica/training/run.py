@@ -219,12 +219,13 @@ class _Run:
         listed = [p for p in some if p.front_end != FEATURES or whole]
         found = []
         for k, plan in enumerate(listed):
-            if not self._stop.stopped:
-                self._progress("weighing candidates", k, len(listed), 0.0)
-                recipe = self._recipe("fit", plan)
-                samples = given(recipe, spread(self._fit, search.MADE_UP))
-                model = self._new(plan, "fit")
-                found.append(search.judged(plan, model, recipe, samples, self._train.names, self._contract))
+            if self._stop.stopped:
+                raise KeyboardInterrupt  # there is nothing to keep yet
+            self._progress("weighing candidates", k, len(listed), 0.0)
+            recipe = self._recipe("fit", plan)
+            samples = given(recipe, spread(self._fit, search.MADE_UP))
+            model = self._new(plan, "fit")
+            found.append(search.judged(plan, model, recipe, samples, self._train.names, self._contract))
         return found
 
     def _search(self, tried: list[Candidate]) -> tuple[list[int], list[Candidate], dict[int, Model]]:
