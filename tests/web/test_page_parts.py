@@ -120,7 +120,7 @@ def test_files_of_recordings_and_firmware(said: dict[str, Any]) -> None:
 
 
 def test_an_archive_of_recordings(said: dict[str, Any], tmp_path: Path) -> None:
-    """What the page hands is what mica train takes."""
+    """The archive that the page hands out is one that mica train takes."""
     (tmp_path / "recordings.zip").write_bytes(base64.b64decode(said["zip"]))
     found = examples.read(tmp_path / "recordings.zip")
     assert found.paths == tuple(CLIPS) and found.names == ("oui", "où") and found.rate == 16000

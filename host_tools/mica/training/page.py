@@ -1,6 +1,6 @@
 """A trained model as a page: what it confuses, the recordings that it got wrong, how it learnt, and what else was tried.
 
-One file of HTML, without scripts, that asks nothing of any network: wrong clips are in it, to be heard or seen.
+One file of HTML, without scripts, that asks nothing of any network: wrong clips are in it, to play or to look at.
 """
 
 import base64
@@ -91,7 +91,7 @@ def _wrong(r: "Result") -> str:
 
 
 def shown(examples: Examples, k: int) -> str:
-    """Return an example as HTML: sound to be heard, a picture, lines of motion, or numbers."""
+    """Return an example as HTML: sound that can be played, a picture, lines of motion, or numbers."""
     x = examples.inputs[k]
     if examples.kind == "sound":
         return f'<audio controls preload="none" src="data:audio/wav;base64,{_base64(_wav(x, round(examples.rate)))}"></audio>'

@@ -150,7 +150,7 @@ def choose(
 
 @dataclass(frozen=True)
 class _Heard:
-    """What is said in a recording, the model's answers, and its length."""
+    """The words said in a recording, the model's answers, and its length."""
 
     said: Sequence[detection.Said]
     answers: Sequence[tuple[np.ndarray, int]]
