@@ -1,5 +1,6 @@
-# n rows of six numbers, acceleration and rotation, one row each `period` microseconds: of an MPU6050 at `wires` id, SDA, SCL, address, or of
-# an MPU6500 at id, SCK, MOSI, MISO, chip select. Returns them and how many came late.
+# n rows of six numbers, acceleration and rotation, one row each `period` microseconds: of an MPU6050 or LSM6DS3 at
+# `wires` id, SDA, SCL, address, or of an MPU6500 at id, SCK, MOSI, MISO, chip select. Returns them, and how many were
+# late.
 def _mica_record_motion(wires, n, period):
     from array import array
     from struct import unpack_from
@@ -8,14 +9,19 @@ def _mica_record_motion(wires, n, period):
     from machine import Pin
 
     raw = bytearray(14)
+    form, places = ">7h", (0, 1, 2, 4, 5, 6)
     if len(wires) == 4:
         from machine import I2C
 
         i2c = I2C(wires[0], sda=Pin(wires[1]), scl=Pin(wires[2]), freq=400000)
-        i2c.writeto_mem(wires[3], 0x6B, b"\0")
+        first, wakes = 0x3B, ((0x6B, 0),)
+        if wires[3] in (0x6A, 0x6B):
+            form, places, first, wakes = "<7h", (4, 5, 6, 1, 2, 3), 0x20, ((0x12, 0x44), (0x10, 0x70), (0x11, 0x70))
+        for register, value in wakes:
+            i2c.writeto_mem(wires[3], register, bytes((value,)))
 
         def read():
-            i2c.readfrom_mem_into(wires[3], 0x3B, raw)
+            i2c.readfrom_mem_into(wires[3], first, raw)
 
     else:
         from machine import SPI
@@ -51,8 +57,8 @@ def _mica_record_motion(wires, n, period):
             late += 1
             due = ticks_us()
         read()
-        v = unpack_from(">7h", raw)
+        v = unpack_from(form, raw)
         for k in range(6):
-            x[6 * i + k] = v[k if k < 3 else k + 1]
+            x[6 * i + k] = v[places[k]]
         due = ticks_add(due, period)
     return x, late
