@@ -244,8 +244,14 @@ class Model:
             m.end()
 
     def see(
-        self, frame: Any, width: int, height: int, format: str, part: Part | None = None, area: bool | None = None
-    ) -> None:
+        self,
+        frame: Any,
+        width: int = 0,
+        height: int = 0,
+        format: str = "",
+        part: Part | None = None,
+        area: bool | None = None,
+    ) -> tuple[str, float] | None:
         """Make the picture that the model takes out of a camera's frame, as its input: then run(). Allocates next to nothing.
 
         `frame` is a buffer with all bytes of width x height pixels; format one of mica.pictures.FORMATS: "grey", "rgb565le", "rgb565be",
@@ -253,12 +259,17 @@ class Model:
         pixel the mean of those that it covers; `area` says which. part: (x, y, width, height) of the frame, all of it by default.
 
         A fed model (`mica pack --feed`) makes its rows while it runs: keep the frame as it is until then.
+
+        see(camera), with one of mica.camera, takes a frame, runs, and returns (label, score).
         """
         if self._picture is None:
             from mica.pictures import Picture
 
             self._picture = Picture(self._m)
+        if not format:
+            return self._picture.look(frame, self, part, area)
         self._picture.see(frame, width, height, format, part, area)
+        return None
 
     def selftest(self) -> Layer | None:
         """Run the golden vectors of the file: None when all is well, else the first layer that gave other bytes.

@@ -105,6 +105,18 @@ class Picture:
             self._frame = frame
             m.write(m.fed, self._fill)
 
+    def look(self, camera: Any, model: Model, part: Part | None = None, area: bool | None = None) -> tuple[str, float]:
+        """See a frame of a camera, run, and return the best label and its score.
+
+        The next frame comes while the model runs.
+        """
+        data, width, height, format = camera.frame()
+        self.see(data, width, height, format, part, area)
+        if self._m.fed is None and hasattr(camera, "begin"):
+            camera.begin()
+        model.run()
+        return model.top()[0]
+
     def fill(self, begin: int, end: int, buffer: Any) -> None:
         """Write rows [begin, end) of the last frame into the buffer. A fed model asks for them while it runs."""
         rows(self._numbers, self._frame, self._table, begin, end, buffer)

@@ -244,6 +244,51 @@ print(I2C(1, sda=Pin(2), scl=Pin(3), freq=400_000).readfrom_mem(0x68, 0x6B, 1))
     assert (*row[:3], *row[4:]) in {tuple(int(v) for v in moves[k]) for k in (10, 11)}
 
 
+def test_lsm6ds3(target: str, moves: np.ndarray, tmp_path: Path) -> None:
+    """mica.motion.LSM6DS3 and `mica record --imu lsm6ds3` give row after row; ranges, a full FIFO and a missing sensor."""
+    np.savez(tmp_path / "wave.npz", x=moves[None], rate=104)
+    wired = sensor_files.imu(f"{tmp_path / 'wave.npz'},addr=0x6a")
+    with open_board(target, rom_files={"there.txt": b"is"}, sensors=Sensors({"imu": wired})) as board:
+        code = """
+from array import array
+from machine import I2C, Pin
+from time import sleep_ms
+import mica.motion
+i = I2C(0, sda=Pin(4), scl=Pin(5), freq=400_000)
+sensor = mica.motion.LSM6DS3(i)
+x = array("h", bytes(12 * 60))
+n = 0
+while n < 40:
+    sleep_ms(60)
+    n += sensor.read(x, n, 40 - n)
+print(n, i.readfrom_mem(0x6A, 0x0F, 1)[0])
+i.writeto_mem(0x6A, 0x10, b"\x44")  # 16 g, of which a count is 8 of 2 g
+sensor._empty()
+sleep_ms(11)
+y = array("h", bytes(12 * 60))
+print(sensor.read(y, 0, 1))
+i.writeto_mem(0x6A, 0x0A, bytes((10 << 3 | 6,)))  # 6.66 kHz: 4095 words are full in a tenth of a second
+sleep_ms(120)
+print(sensor.read(y, 1, 60), sensor.read(y, 1, 60))
+for call in (lambda: mica.motion.LSM6DS3(i, 100), lambda: mica.motion.LSM6DS3(i, address=0x6B)):
+    try:
+        call()
+    except (OSError, ValueError) as e:
+        print(e)
+"""
+        rows, one, over, rate, missing = board.exec(code).decode().splitlines()
+        got = np.frombuffer(board.get("x"), "<i2").reshape(60, 6)[:40]
+        np.testing.assert_array_equal(got, moves[1:41])
+        later = np.frombuffer(board.get("y"), "<i2").reshape(60, 6)[0]
+        assert any((later == [*(row[:3].astype(int) >> 3), *row[3:]]).all() for row in moves)
+        assert (rows, one, over) == ("40 105", "1", "-1 0")
+        assert "one of 26, 52, 104, 208, 416, 833 is expected" in rate and missing.endswith(("EIO", "ENODEV"))
+        imu = recorder.imu("lsm6ds3,sda=4,scl=5")
+        board.exec("i.writeto_mem(0x6A, 0x12, b'\\1')")  # a reset
+        ((_, x),) = recorder.record(board, imu, tmp_path, 1, 0.3, 104)
+        np.testing.assert_array_equal(x, moves[:31])
+
+
 def test_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str], moves: np.ndarray) -> None:
     good, flat, odd = (tmp_path / name for name in ("good.npz", "flat.npz", "odd.npz"))
     np.savez(good, x=moves, rate=100)

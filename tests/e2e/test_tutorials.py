@@ -34,7 +34,7 @@ TUTORIALS = {  # page -> folder of its example, and what must be printed in the 
     "gesture": ("gesture", r"^shake \d+ ms$"),
     "teach": ("gesture", r"^\('still', "),
     "own-words": ("words", r"s +up +0\."),
-    "camera": ("camera", r"^\[\('circle', "),
+    "camera": ("camera", r"^\('circle', "),
 }
 NOT_TYPED = ("not typed", "needs a board", "typed by the test of")
 MOST_COMMANDS = 10  # from the README to an answer

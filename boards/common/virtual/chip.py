@@ -163,7 +163,8 @@ class Chip:
         for k, (base, first_irq) in enumerate(facts.timers.items()):
             line = lambda n, on, first_irq=first_irq: self.line(first_irq + n, on)  # noqa: E731
             self.blocks[base] = Timer(f"TIMER{k}", self.clock, line, facts.timer_shift)
-        self.sensors.connect(Places(self.clock, io, adc, spis, i2cs))
+        pwm = next(block for block in self.blocks.values() if block.name == "PWM")
+        self.sensors.connect(Places(self.clock, io, adc, spis, i2cs, pwm))
         self._map(first)
         first.begin(*self.starts())
         self._force_second(False)

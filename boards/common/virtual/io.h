@@ -1,5 +1,5 @@
-// State that pio.c, dma.c, turns.c and sound.c share, as big as the RP2350's. Time is in 1/256 of a cycle: the unit of
-// dividers of PIO.
+// State that pio.c, dma.c, turns.c, sound.c and camera.c share, as big as the RP2350's. Time is in 1/256 of a cycle:
+// the unit of dividers of PIO.
 #ifndef IO_H
 #define IO_H
 
@@ -8,6 +8,7 @@
 #include <string.h>
 
 enum { PIOS = 3, MACHINES = 4, CHANNELS = 16, WORDS = 0x1000 / 4, CODE = 0x48 / 4, FIRST = 0xc8, EACH = 0x18 };
+enum { CLKDIV, EXECCTRL, SHIFTCTRL, ADDR, INSTR, PINCTRL }; // of a machine
 enum { FDEBUG = 0x08 / 4, FLAGS = 0x30 / 4, OUT = 0x3c / 4, DIRECTION = 0x40 / 4, INTE = 0x170 / 4, INTF }; // of a block
 
 typedef struct {
@@ -38,6 +39,17 @@ typedef struct {
     double sums[2];      // of the modulator
 } source_t;
 
+// What drives the pins of a camera. A tick is half a period of PCLK, which falls at even ones. pio.py has it, too.
+typedef struct {
+    uint32_t on, vsync, href, pclk, data; // masks of pins; of eight pins the lowest one's number
+    uint32_t row, rows, line, apart;      // bytes of a row; rows; ticks of a line; lines from a row to the next
+    uint32_t frames, cuts, taken;         // taken: by a machine; each frame is sent until it is, and then the next one
+    uint32_t tick, seen;                  // seen: a machine watches this frame
+    const uint8_t *bytes;
+    const uint32_t *cut; // of tests: pairs of a kind, and the byte at which it is
+    int64_t period, due; // of a tick
+} camera_t;
+
 typedef struct {
     uint8_t *ram;
     const uint8_t *flash;
@@ -60,6 +72,7 @@ typedef struct {
     uint32_t unknown;                      // what was read or written last is not modelled
     uint32_t pads;
     source_t source;
+    camera_t camera;
     // Of this file alone, from here on:
     uint32_t words[WORDS], raw, serves; // of DMA
     uint32_t left[CHANNELS];    // transfers; 0: the channel is at rest
@@ -82,6 +95,9 @@ void pio_step(io_t *io, pio_t *p, machine_t *m);
 // dma.c
 void mica_io_serve(io_t *io);
 int mica_io_flash(io_t *io); // what flash has brought by now; whether more is to come
+
+// camera.c: its next change.
+void mica_io_camera(io_t *io);
 
 // sound.c: the level of the data pin after an edge of the clock; its index is source_t.kind.
 extern int (*const EDGES[])(const io_t *io, source_t *s, int rises);

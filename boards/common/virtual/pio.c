@@ -1,7 +1,6 @@
 // PIO of the virtual Picos: machines step while they are enabled, in the order of time. (RP2350 datasheet, 11.)
 #include "io.h"
 
-enum { CLKDIV, EXECCTRL, SHIFTCTRL, ADDR, INSTR, PINCTRL }; // of a machine
 enum { RXSTALL = 0, RXUNDER = 8, TXOVER = 16, TXSTALL = 24 }; // bits of FDEBUG
 enum { PINS, TO_X, TO_Y, NOWHERE, DIRECTIONS, TO_PC, TO_ISR, EXECUTE, TO_OSR }; // of OUT and SET; MOV has its own
 

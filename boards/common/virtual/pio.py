@@ -30,6 +30,13 @@ class _Source(ctypes.Structure):
     _fields_ += (("rose", ctypes.c_int64), ("begun", ctypes.c_int64), ("sums", ctypes.c_double * 2))
 
 
+class _Camera(ctypes.Structure):
+    _words = "on vsync href pclk data row rows line apart frames cuts taken tick seen"
+    _fields_ = tuple((name, _WORD) for name in _words.split())
+    _fields_ += (("bytes", ctypes.c_void_p), ("cut", ctypes.c_void_p))
+    _fields_ += (("period", ctypes.c_int64), ("due", ctypes.c_int64))
+
+
 class _Io(ctypes.Structure):
     _fields_ = (
         *(("ram", ctypes.c_void_p), ("flash", ctypes.c_void_p), ("waits", ctypes.c_void_p), ("read", _READ), ("write", _WRITE)),
@@ -40,6 +47,7 @@ class _Io(ctypes.Structure):
         ("functions", _WORD * 3),
         *((name, _WORD) for name in ("lines", "busy", "changes", "unknown", "pads")),
         ("source", _Source),
+        ("camera", _Camera),
     )
 
 

@@ -5,6 +5,7 @@
      "adc": {"file": int16 samples, "name": ..., "rate": 1000, "pin": 26},
      "imu": {"file": rows of six int16, "name": ..., "rate": 100, "sda": 4, "scl": 5, "addr": 104}} or
             {..., "sck": 2, "mosi": 3, "miso": 4, "cs": 5}
+     "camera": {"file": of cameras.py, "name": ..., "kind": "ov7670", "data": 0, "xclk": 11, "sda": 14, "scl": 15}
 """
 
 import json
@@ -14,7 +15,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from buses import Adc, I2c, Spi
+from blocks import Block
+from buses import Adc, Device, I2c, Spi
+from cameras import HEIGHT, WIDTH, Camera
 from clock import Clock
 from pio import I2C, SIO, SPI, Io
 
@@ -30,6 +33,7 @@ class Places(NamedTuple):
     adc: Adc
     spis: tuple[Spi, Spi]
     i2cs: tuple[I2c, I2c]
+    pwm: Block
 
 
 class Sensors:
@@ -41,7 +45,8 @@ class Sensors:
 
     def connect(self, chip: Places) -> None:
         for bus, sensor, data in self.wired:
-            {"adc": self.analogue, "imu": self.motion}.get(bus, self.microphone)(chip, sensor, data)
+            others = {"adc": self.analogue, "imu": self.motion, "camera": self.camera}
+            others.get(bus, self.microphone)(chip, sensor, data)
 
     def tell(self, what: str, sensor: dict[str, Any], n: int, got: int = 0) -> None:
         """n: samples of the recording."""
@@ -78,7 +83,8 @@ class Sensors:
 
     def motion(self, chip: Places, sensor: dict[str, Any], data: np.ndarray) -> None:
         rows = data.reshape(-1, 6).astype(int)
-        device = MotionSensor(chip.clock, sensor, rows, lambda: self.tell("imu ended", sensor, len(rows)))
+        kind = Lsm6ds3 if sensor.get("addr", 0) in FACTS["lsm6ds3"]["addresses"] else MotionSensor
+        device = kind(chip.clock, sensor, rows, lambda: self.tell("imu ended", sensor, len(rows)))
         function = chip.io.pins.function
         if "cs" in sensor:
             spi, wires = chip.spis[sensor["sck"] >> 3 & 1], [sensor[w] for w in ("sck", "mosi", "miso")]
@@ -90,9 +96,17 @@ class Sensors:
             spi.wired = lambda: all(function(p) == SPI for p in wires) and function(sensor["cs"]) == SIO and chip.io.low(sensor["cs"])
             chip.io.watchers.append(chosen)
             return
+        self.at_i2c(chip, sensor, device)
+
+    def camera(self, chip: Places, sensor: dict[str, Any], data: np.ndarray) -> None:
+        device = Camera(chip.clock, chip.io, chip.pwm, sensor, data.view(np.uint8).reshape(-1, HEIGHT, WIDTH, 3))
+        chip.io.watchers.append(device.looks)
+        self.at_i2c(chip, sensor, device)
+
+    def at_i2c(self, chip: Places, sensor: dict[str, Any], device: Device) -> None:
         i2c, pins = chip.i2cs[sensor["sda"] >> 1 & 1], (sensor["sda"], sensor["scl"])
         i2c.device = device
-        i2c.wired = lambda: all(function(p) == I2C for p in pins)
+        i2c.wired = lambda: all(chip.io.pins.function(p) == I2C for p in pins)
         chip.io.watchers.append(Wires(chip.io, *pins, device).look)
 
 
@@ -170,15 +184,19 @@ class MotionSensor:
         """Acceleration, temperature, rotation at the ranges that are set, as in the registers."""
         if self.registers[self.r.PWR_MGMT_1] & self.bits.SLEEP:
             return bytes(14)
+        ranges = (self.registers[o] >> 3 & 3 for o in (self.r.ACCEL_CONFIG, self.r.GYRO_CONFIG))
+        moved, turned = self.moves(nanos, *ranges)
+        return np.r_[moved, FACTS["imu"]["temperature"], turned].astype(">i2").tobytes()
+
+    def moves(self, nanos: float, by: int, turns_by: int) -> tuple[np.ndarray, np.ndarray]:
+        """Return the recording's acceleration and rotation, shifted by so many bits."""
         at = round((nanos - self.begun) * self.sensor["rate"] / 1e9)
         if at >= len(self.rows):
             at = len(self.rows) - 1
             if not self.told:
                 self.told = True
                 self.ended()
-        shifts = [self.registers[o] >> 3 & 3 for o in (self.r.ACCEL_CONFIG, self.r.GYRO_CONFIG)]
-        moved, turned = self.rows[at, :3] >> shifts[0], self.rows[at, 3:] >> shifts[1]
-        return np.r_[moved, FACTS["imu"]["temperature"], turned].astype(">i2").tobytes()
+        return self.rows[at, :3] >> by, self.rows[at, 3:] >> turns_by
 
     def fill(self) -> None:
         """Give the FIFO the samples of the time that has gone by."""
@@ -196,10 +214,79 @@ class MotionSensor:
             self.registers[self.r.INT_STATUS] |= self.bits.OVERFLOW
 
 
+class Lsm6ds3(MotionSensor):
+    """An LSM6DS3 at I2C. Its recording begins when its accelerometer wakes. (LSM6DS3 datasheet, rev. 10, 9.)"""
+
+    def reset(self) -> None:
+        self.facts = FACTS["lsm6ds3"]
+        self.r = type("Facts", (), self.facts["registers"])
+        self.registers = bytearray(128)
+        self.registers[self.r.WHO_AM_I], self.registers[self.r.CTRL3_C] = self.facts["known"], 4
+        self.fifo, self.latched = bytearray(), bytes(12)
+        self.begun = self.counted = self.clock.nanos
+        self.taken, self.told, self.over = 0, False, False
+
+    def write(self, byte: int) -> None:
+        if not self.pointed:
+            self.point(byte)
+            return
+        self.fill()
+        register = self.at
+        self.point(register + 1)
+        if register == self.r.CTRL3_C and byte & 1:
+            self.reset()
+            return
+        if register == self.r.CTRL1_XL and not self.registers[register]:
+            self.begun, self.told = self.clock.nanos, False
+        if register == self.r.FIFO_CTRL5:
+            self.counted, self.taken = self.clock.nanos, 0
+            if not byte & 7:
+                self.fifo.clear()
+                self.over = False
+        self.registers[register] = byte
+
+    def read(self) -> int:
+        self.fill()
+        r, register = self.r, self.at
+        if register & ~1 == r.FIFO_DATA_OUT_L:
+            self.at = register ^ 1
+            return self.fifo.pop(0) if self.fifo else 0
+        self.at = register + 1 & 0x7F
+        if register == r.OUTX_L_G:
+            self.latched = self.row(self.clock.nanos)
+        if r.OUTX_L_G <= register < r.OUTX_L_G + 12:
+            return self.latched[register - r.OUTX_L_G]
+        words = len(self.fifo) // 2
+        status = {r.FIFO_STATUS1: words & 0xFF, r.FIFO_STATUS2: words >> 8 & 15 | (not words) << 4 | self.over << 6}
+        return status.get(register, self.registers[register])
+
+    def period(self) -> float:
+        return 1e9 / self.facts["rates"][self.registers[self.r.FIFO_CTRL5] >> 3 & 15]
+
+    def row(self, nanos: float) -> bytes:
+        if not self.registers[self.r.CTRL1_XL]:
+            return bytes(12)
+        ranges = [self.registers[o] >> 2 & 3 for o in (self.r.CTRL1_XL, self.r.CTRL2_G)]
+        moved, turned = self.moves(nanos, self.facts["shifts"][ranges[0]], ranges[1])
+        return np.r_[turned, moved].astype("<i2").tobytes()
+
+    def fill(self) -> None:
+        if self.registers[self.r.FIFO_CTRL5] & 7 == 0:
+            return
+        due = int((self.clock.nanos - self.counted) / self.period() + 1e-6)
+        most = self.facts["fifo"]
+        for k in range(max(self.taken, due - most // 12 - 1), due):  # one more than it has room for
+            self.fifo += self.row(self.counted + (k + 1) * self.period())
+        self.taken = due
+        if len(self.fifo) > most:
+            del self.fifo[:-most]
+            self.over = True
+
+
 class Wires:
     """The far end of an I2C bus that a program drives by hand. Both lines are pulled up."""
 
-    def __init__(self, io: Io, sda: int, scl: int, device: MotionSensor) -> None:
+    def __init__(self, io: Io, sda: int, scl: int, device: Device) -> None:
         self.io, self.sda, self.scl, self.device = io, sda, scl, device
         self.data = self.clock = True
         self.stop("idle")

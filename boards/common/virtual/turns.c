@@ -9,9 +9,11 @@ int mica_io_step(io_t *io, int64_t until, int ends) {
     for (;;) {
         machine_t *next = NULL;
         pio_t *block = NULL;
+        uint32_t enabled = 0;
         io->busy = 0;
         for (int k = 0; k < PIOS * MACHINES; k++) {
             machine_t *m = &io->pios[k / MACHINES].machines[k % MACHINES];
+            enabled |= m->enabled;
             if (!m->enabled || (m->stalled && m->seen == io->changes)) {
                 continue;
             }
@@ -23,6 +25,13 @@ int mica_io_step(io_t *io, int64_t until, int ends) {
             if (m->due <= until && (next == NULL || m->due < next->due)) {
                 next = m;
                 block = &io->pios[k / MACHINES];
+            }
+        }
+        if (io->camera.on && enabled) {
+            io->busy = 1;
+            if (io->camera.due <= until && (next == NULL || io->camera.due <= next->due)) {
+                mica_io_camera(io);
+                continue;
             }
         }
         if (next == NULL) {

@@ -42,7 +42,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         --pdm WAV[,clk=N,data=N]  the virtual Pico's PDM microphone plays this; default pins 3 and 2
         --adc WAV[,pin=N]  the virtual Pico's analogue pin has this voltage; 26 where no other is said
         --imu NPZ[,sda=N,scl=N,addr=N|,sck=N,mosi=N,miso=N,cs=N]  the virtual Pico's MPU6050 moves like this; at pins
-            4 and 5 and address 0x68 where nothing else is said. An MPU6500 with sck=2,mosi=3,miso=4,cs=5
+            4 and 5 and address 0x68 where nothing else is said. An LSM6DS3 with addr=0x6a, an MPU6500 with
+            sck=2,mosi=3,miso=4,cs=5
+        --camera FILE[,data=N,xclk=N,sda=N,scl=N,kind=2640]  the virtual Pico's OV7670 or OV2640 sees this picture, or a
+            folder's in turn; default pins 0 to 10, 11, 14 and 15
         """,
     )
 

@@ -1,4 +1,4 @@
-"""mica record: what a board's microphone, analogue pin or motion sensor gives, into files by label."""
+"""mica record: what a board's microphone, analogue pin, motion sensor or camera gives, into files by label."""
 
 import argparse
 from pathlib import Path
@@ -14,7 +14,7 @@ from mica.link.targets import open_board
 from mica.listen import recorder
 
 JSON_KEYS = "target, rate, files[] (file, samples, largest, warning)"
-_RATES = {"i2s": 16000, "pdm": 16000, "adc": 1000, "imu": 100}
+_RATES = {"i2s": 16000, "pdm": 16000, "adc": 1000, "imu": 100, "camera": 1}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -26,14 +26,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         --i2s sck=N,ws=N,sd=N  a microphone at these pins; more words: id=0, bits=16 or 32
         --pdm clk=N,data=N  a PDM microphone at these pins; more words: ratio=64, 128 or 256, gain=1
         --adc PIN           an analogue pin, such as one with a vibration sensor
-        --imu mpu6050,sda=N,scl=N  a motion sensor; more words: id=0, addr=0x68. At SPI:
-            mpu6500,sck=N,mosi=N,miso=N,cs=N
+        --imu mpu6050,sda=N,scl=N  a motion sensor, or lsm6ds3; more words: id=0, addr=0x68. At
+            SPI: mpu6500,sck=N,mosi=N,miso=N,cs=N
+        --camera ov7670     a camera at its usual pins, or ov2640; more words: width=96,height=96,rgb565be,mirror=1,
+            flip=1,exposure=LINES,data=0,xclk=11,id=1,sda=14,scl=15
         """,
     )
     parser.add_argument("--label", metavar="NAME", required=True, help="what is recorded: the folder of the files")
     parser.add_argument("-o", "--output", metavar="FOLDER", required=True, help="where the label's folder is")
     parser.add_argument("--seconds", metavar="S", type=float, default=1.0, help="of a clip (1)")
-    parser.add_argument("--count", metavar="N", type=int, default=1, help="clips, one after the other (1)")
+    parser.add_argument("--count", metavar="N", type=int, default=1, help="clips or pictures, one after the other (1)")
     parser.add_argument(
         "--rate",
         metavar="HZ",
@@ -56,15 +58,19 @@ def run(args: argparse.Namespace) -> int:
     files = []
     with open_board(args.on, progress=say) as board:
         if not args.json:
-            print(f"recording {args.count} of {args.seconds:g} s", flush=True)
+            print(
+                f"recording {args.count}" + (" pictures" if kind == "camera" else f" of {args.seconds:g} s"), flush=True
+            )
         for path, x in recorder.record(board, sensor, Path(args.output) / args.label, args.count, args.seconds, rate):
-            warning = sounds.clipped(x.reshape(-1))
+            seen = x.dtype == np.uint8
+            warning = None if seen else sounds.clipped(x.reshape(-1))
             if warning:
                 say(f"warning: {path}: {warning}")
             largest = int(np.abs(x.astype(np.int32)).max())
             files.append({"file": str(path), "samples": len(x), "largest": largest, "warning": warning})
             if not args.json:
-                print(f"{path}  {len(x)} samples, up to {largest / 32768:.0%} of the range", flush=True)
+                what = f"{x.shape[1]} x {x.shape[0]} pixels" if seen else f"{len(x)} samples"
+                print(f"{path}  {what}, up to {largest / (255 if seen else 32768):.0%} of the range", flush=True)
     if args.json:
         text.emit_json({"target": args.on, "rate": rate, "files": files})
     return 0

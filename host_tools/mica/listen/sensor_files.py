@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
-from mica.data import calibration, sounds
+from mica.data import calibration, pictures, sounds
 from mica.errors import MicaError
 from mica.link.sensors import Wired
 
@@ -74,15 +74,20 @@ def adc(text: str) -> Wired:
     return Wired({"name": path.name, "rate": rate, **values}, samples)
 
 
-def _at_i2c(values: dict[str, int]) -> None:
-    pins("--imu", {k: values[k] for k in ("sda", "scl")})
+def _two_of_i2c(option: str, values: dict[str, int]) -> None:
     if values["sda"] % 2 or not values["scl"] % 2 or (values["sda"] ^ values["scl"]) & 2:
         raise MicaError(
-            f"--imu: sda={values['sda']}, scl={values['scl']} are no two pins of one I2C",
+            f"{option}: sda={values['sda']}, scl={values['scl']} are no two pins of one I2C",
             todo="expected sda even and scl odd, such as 4 and 5, or 2 and 3",
         )
-    if values["addr"] not in (0x68, 0x69):
-        raise MicaError(f"--imu: addr={values['addr']:#x}", todo="expected 0x68 or 0x69, as an MPU6050 has")
+
+
+def _at_i2c(values: dict[str, int]) -> None:
+    pins("--imu", {k: values[k] for k in ("sda", "scl")})
+    _two_of_i2c("--imu", values)
+    if not 0x68 <= values["addr"] <= 0x6B:
+        todo = "expected 0x68 or 0x69, as an MPU6050 has, or 0x6a or 0x6b of an LSM6DS3"
+        raise MicaError(f"--imu: addr={values['addr']:#x}", todo=todo)
 
 
 def _at_spi(values: dict[str, int]) -> None:
@@ -96,7 +101,8 @@ def _at_spi(values: dict[str, int]) -> None:
 
 
 def imu(text: str) -> Wired:
-    """`wave.npz`, or `wave.npz,sda=4,scl=5,addr=0x68`: an MPU6050 that moves as this recording; `wave.npz,sck=2,mosi=3,miso=4,cs=5`: an
+    """`wave.npz`, or `wave.npz,sda=4,scl=5,addr=0x68`: an MPU6050 that moves as this recording, with
+    addr=0x6a an LSM6DS3; `wave.npz,sck=2,mosi=3,miso=4,cs=5`: an
     MPU6500 at SPI. Raises MicaError.
 
     The file is one of `mica record --imu`: x int16 [1, n, 6] or [n, 6], acceleration and rotation in counts; rate, of rows a second.
@@ -117,4 +123,22 @@ def imu(text: str) -> Wired:
     return Wired({"name": path.name, "rate": int(rate), **values}, x)
 
 
-READERS = {"i2s": i2s, "pdm": pdm, "adc": adc, "imu": imu}
+def camera(text: str) -> Wired:
+    """`person.png,data=0,xclk=11,sda=14,scl=15`: an OV7670 that sees this picture, or those of a folder in turn.
+
+    With `kind=2640` it is an OV2640. Raises MicaError.
+    """
+    path, values = words(text, "--camera", {"data": 0, "xclk": 11, "sda": 14, "scl": 15, "kind": 7670})
+    kind = values.pop("kind")
+    if kind not in (7670, 2640):
+        raise MicaError(f"--camera: kind={kind}", todo="expected 7670 or 2640")
+    pins("--camera", {f"D{n}": values["data"] + n for n in range(11)} | {k: values[k] for k in ("xclk", "sda", "scl")})
+    _two_of_i2c("--camera", values)
+    files = pictures.files(path) if path.is_dir() else [path]
+    if not files:
+        raise MicaError(f"{path}: has no pictures")
+    sent = [made for _, made in pictures.readable(files, lambda p: pictures.resized(p, "rgb", 120, 160))]
+    return Wired({"name": path.name, "kind": f"ov{kind}", **values}, np.stack(sent).reshape(-1).view("<i2"))
+
+
+READERS = {"camera": camera, "i2s": i2s, "pdm": pdm, "adc": adc, "imu": imu}

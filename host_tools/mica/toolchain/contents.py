@@ -51,7 +51,7 @@ PARTS = (
     Part("text", lambda m: m.tokens is not None, ("text", "classes"), TOKENS),
     Part("strips", lambda m: bool(m.strips), ("strips",), STRIPS),
     Part("output_groups", lambda m: "joins" in m.metadata, ("output_groups",)),
-    Part("pictures", lambda m: pictures.KEY in m.metadata, ("pictures", "camera"), PICTURE),
+    Part("pictures", lambda m: pictures.KEY in m.metadata, ("pictures", "camera", "dvp"), PICTURE),
     Part("boxes", lambda m: any(len(m.tensors[i].dims) == 3 for i in m.outputs), ("boxes",)),
     Part("audio", lambda m: _motion(m) or "sample_rate" in m.metadata, ("audio", "analog", "gate", "pio_i2s", "wav")),
     Part("pdm", lambda m: "sample_rate" in m.metadata, ("pdm",), PDM),

@@ -22,7 +22,7 @@ def drawn(kind: str, rng: np.random.Generator, width: int = SIZE, height: int = 
 
 
 def data() -> None:
-    """photos/ and test/ with a folder for each label, and frame.bin: a camera's frame, RGB565 of 120 x 120."""
+    """photos/ and test/ with a folder for each label."""
     from PIL import Image
 
     rng = np.random.default_rng(0)
@@ -31,8 +31,6 @@ def data() -> None:
             (Path(folder) / kind).mkdir(parents=True, exist_ok=True)
             for i in range(n):
                 Image.fromarray(drawn(kind, rng)).save(Path(folder) / kind / f"{i:04d}.png")
-    grey = drawn("circle", rng, 120, 120).astype(np.uint16)
-    (grey >> 3 << 11 | grey >> 2 << 5 | grey >> 3).astype(">u2").tofile("frame.bin")  # the high byte first
 
 
 if __name__ == "__main__":
