@@ -90,7 +90,7 @@ class Head:
             raise Refused(f"kind {kind!r} of a head; there are {', '.join(KINDS)}")
         number = KINDS.index(kind)
         keep = (20 if number else _ALL) if keep is None else keep
-        setting = 16 * (3 if loose is None else loose)
+        setting = 16 * (2.75 if loose is None else loose)
         if number == _ANOMALY:
             alarms = 1 if alarms is None else alarms
             setting = (1440 if judged is None else judged) / alarms if alarms > 0 else 0
@@ -120,7 +120,7 @@ class Head:
             raise Refused(f"a head of kind {KINDS[kind] if kind < 3 else kind!r}, not {self.kind!r}")
         old = version == 1
         if old and kind != _ANOMALY:  # the default, and a number without a meaning
-            setting, keep = 48 if setting == 36 else setting, keep if kind else _ALL
+            setting, keep = 44 if setting == 36 else setting, keep if kind else _ALL
         _check(kind, width, keep, setting)
         numbers = array("i", [kind, width, keep, setting, 0, 0, 0])
         work, labels, blocks = bytearray(b"\x10" * len(self._work)), (), ()
@@ -260,7 +260,7 @@ class Head:
         return low
 
     def _promises(self, numbers, most):
-        """Return True if scores of what was left out, of 64 examples at most, are larger than the share that is right."""
+        """Return True if scores of what was left out, 64 examples at most, promise more than the share that is right."""
         blocks, width, x = self._learnt[1], numbers[1], self._x
         n = right = promised = 0
         for j in range(numbers[2], most):

@@ -91,10 +91,10 @@ class Learner(Head):
 
     keep: examples kept of a label, the newest, 20 by default. A prototype keeps sums of all; with keep=N half of them
     are forgotten where it has 2 * N, so that a label follows a drift. loose: an example is unknown where its squared
-    distance from its label's mean passes so many times the usual one of that label, 3 by default. Another mean that is
-    as near makes that less. For "anomaly" there are `alarms` false alarms a day where `judged` recordings are judged a
-    day, by default 1 of 1440. That is an estimate, from few recordings a rough one. What is at `path`.0 and `path`.1 is
-    taken up, unless `fresh`.
+    distance from its label's mean passes so many times the usual one of that label, 2.75 by default. Another mean
+    that is as near makes that less. For "anomaly" there are `alarms` false alarms a day where `judged` recordings are
+    judged a day, by default 1 of 1440. That is an estimate, from few recordings a rough one. What is at `path`.0 and
+    `path`.1 is taken up, unless `fresh`.
     """
 
     def __init__(

@@ -130,6 +130,25 @@ def test_gestures_by_features_alone() -> None:
     assert found["prototype"] >= 0.92
 
 
+def test_a_gesture_that_nobody_taught_is_unknown() -> None:
+    """Two gestures are taught 5 times each, as teach.md does; the third is unknown, and the two are not.
+
+    24 draws: .964 right and .048 taken; with loose=2.5 .933 and .022; by one spread for all labels .67 and .12.
+    """
+    data, found = sets.gestures(), []
+    for d in draws(data.y, np.arange(3), 2, 5, 2 * DRAWS):
+        head = Head("prototype", data.whole.shape[1], model=MODEL)
+        for k, label in zip(d.taught, d.labels, strict=True):
+            head.teach(data.whole[k], str(label))
+        others = data.whole[~np.isin(data.y, data.y[d.taught])][:60]
+        answers = [head.predict(data.whole[k]) for k in d.judged]
+        right = [a is not None and int(a[0]) == t for a, t in zip(answers, d.truth, strict=True)]
+        found.append((np.mean(right), np.mean([head.predict(x) is not None for x in others])))
+    right_, taken = np.mean(found, axis=0)
+    print(f"{right_:.3f} right, {taken:.3f} of the third taken")
+    assert right_ >= 0.94 and taken <= 0.08
+
+
 @SHARED
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize(("ways", "shots", "least"), [(2, 3, 0.95), (5, 5, 0.91), (10, 20, 0.91)])
@@ -152,13 +171,13 @@ def test_words_that_the_network_never_saw() -> None:
 @SHARED
 @pytest.mark.parametrize(
     ("kind", "loose", "least", "most"),
-    [("prototype", 3, 0.9, 0.08), ("softmax", 3, 0.9, 0.08), ("prototype", 2, 0.84, 0.04)],
+    [("prototype", 2.75, 0.9, 0.07), ("softmax", 2.75, 0.88, 0.07), ("prototype", 2, 0.84, 0.04)],
 )
 def test_what_was_never_taught_is_unknown(kind: str, loose: float, least: float, most: float) -> None:
     """Of other words, silence and noise at most 5 % are taken for one of three words where 80 % of these are accepted.
 
-    A head by itself accepts nine in ten and takes 8 %, since right answers that are lost are the dearer fault.
-    loose=2, the first setting of which `teach` tells, accepts as much as heads did before and takes 4 %.
+    A head by itself accepts nine in ten and takes 7 %, since right answers that are lost are the dearer fault.
+    loose=2 accepts as much as heads did before and takes 4 %.
     """
     data, noise = sets.words(), sets.noise()
     usual, strict = [], []

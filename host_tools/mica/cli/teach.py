@@ -45,7 +45,7 @@ def _judged(said: str) -> float:
 
 
 SETTINGS: dict[str, tuple[str, str, Callable[[str], Any], str]] = {
-    "loose": ("loose", "X", float, "how much farther than usual an example may be (3)"),
+    "loose": ("loose", "X", float, "how much farther than usual an example may be (2.75)"),
     "alarms": ("alarms", "N/TIME", _a_day, "of anomaly: false alarms tolerated, as 2/week (1/day)"),
     "every": ("judged", "TIME", _judged, "of anomaly: from a recording to the next, as 5m (60s)"),
     "keep": ("keep", "N", int, "examples kept of a label (20); a prototype halves at 2 * N"),
