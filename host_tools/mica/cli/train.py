@@ -34,23 +34,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         """
         --board B           the model has to fit this board (RPI_PICO)
         --ms MS             milliseconds of a run, at most
-        --ram N[K]          bytes of tensors and scratch, at most
-        --flash N[K]        bytes of the file, at most
+        --ram N[K]          bytes of tensors and scratch
+        --flash N[K]        of the file
         --minutes M         how long it may take (5)
-        --seed N            the same data and seed give the same bytes (0)
+        --seed N            of all chance (0)
         --noise FOLDER      noise to mix with sound
-        --alarms N          choose thresholds of words for N false alarms an hour, counted on --background
+        --alarms N          thresholds for N false alarms an hour of --background
         --background FOLDER  long recordings without the words
-        --report F.html     write a page: confusion, wrong examples, the search
+        --report F.html     write a page to look at
         """,
         ms={"type": float},
         alarms={"type": float},
         minutes={"type": float, "default": 5.0},
         seed={"type": int, "default": 0},
     )
-    parser.add_argument(
-        "--say", metavar="WORDS", action="append", help="make clips of these words with espeak-ng's voices"
-    )
+    parser.add_argument("--say", metavar="WORDS", action="append", help="clips of these words by espeak-ng")
     parser.add_argument("--kind", choices=("sound", "motion", "picture", "table"), help="where the files do not tell")
     parser.add_argument("--weights", type=int, choices=(4, 8), default=8, help="bits of a weight (8)")
 
