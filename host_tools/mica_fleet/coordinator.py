@@ -34,7 +34,7 @@ _NOWHERE = 5.0  # seconds with boards at work, none of which has the model
 
 
 class FleetRunner(Runner):
-    """A model on every board of a fleet; samples are shared out. Samples are independent: a model with state is refused.
+    """A model on every board of a fleet; samples are shared out. They are independent: a model with state is refused.
 
     Of a model that was cut, boards have parts, and a sample passes them in order; `model` is then inputs and outputs of the whole.
     """

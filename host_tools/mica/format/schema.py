@@ -169,7 +169,7 @@ FEED = 0xFFFE  # `step` of one by which the caller delivers rows of the fed inpu
 # TOKENS: there is a section TOKENS, and only then.
 FEATURES: dict[str, int] = {"STRIPS": 1, "JOINS": 2, "TOKENS": 4, "FED": 8}
 
-# How text becomes tokens: the longest piece from the left; pieces side by side merged, the one with the least cost first;
+# How text becomes tokens: the longest piece from the left; pieces side by side merged, that of the least cost first;
 # the pieces whose costs have the least sum; the longest piece of each word from the left, the later ones with CONTINUED before them.
 TOKEN_METHODS = {"LONGEST": 0, "MERGES": 1, "UNIGRAM": 2, "WORDPIECE": 3}
 # SPACE: a space is put before a text. WORDS: pieces do not reach over the bounds of words. BYTES: merging begins with bytes, not

@@ -1,4 +1,4 @@
-"""Noise that goes on from run to run: the state of features of speech, and of energies that are divided by what they were.
+"""Noise that goes on from run to run: the state of features of speech, of energies that are divided by what they were.
 
 x -> pcan_s8 -> y      =>      x, n -> pcan_s8 -> both: y = its rows; n' = its last four, the bytes of the noise
 

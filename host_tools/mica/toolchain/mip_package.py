@@ -9,7 +9,7 @@
                             also by the number of sys.implementation._mpy, and latest.json: the runtime alone
     FOLDER/file/1a/1a2b3c4d the files of that, by the first digits of their SHA-256
 
-For a stock firmware, the line is  mpremote mip install FOLDER/armv6m.json , or with the address the folder is served from.
+For a stock firmware, the line is  mpremote mip install FOLDER/armv6m.json , or with the folder's address.
 `import mica` on a board says which of the files it needs. mip tells an index the version of .mpy files, not the architecture, so the name has it.
 """
 
