@@ -2,7 +2,7 @@
 
     fetch sources -> generated manifest and module folder -> the port's own make or CMake -> image (and UF2)
 
-Everything happens in the cache: the MicroPython tree is never written to by a build, nor the project. Which MicroPython
+Everything happens in the cache: the MicroPython tree is never written to by a build, nor is the project. Which MicroPython
 it is says one value, micropython.MicroPython.
 """
 
