@@ -1,4 +1,4 @@
-"""Mistakes of beginners: each is one line with a remedy, as an error where nothing can be learnt, else as a note beside the result."""
+"""Mistakes of beginners: each is one line with a remedy, an error where nothing can be learnt, else a note."""
 
 from __future__ import annotations
 
@@ -217,7 +217,7 @@ def test_one_line_and_on(made: Callable[[Path], Path], tmp_path: Path) -> None:
 
 
 def test_a_full_disk(tmp_path: Path) -> None:
-    """What does not fit is not half there, and the old file stays. A limit of a file's size stands for the disk."""
+    """A full disk leaves nothing half-written, and the old file stays. A limit of a file's size stands for the disk."""
     old = tmp_path / "model.mica"
     old.write_bytes(b"old")
     clip = recorded.whistle("up", RNG)

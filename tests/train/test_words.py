@@ -1,4 +1,4 @@
-"""Words by a program's voices, a label for all other sound, thresholds by false alarms, and the page of a trained model."""
+"""Words by a program's voices, a label for all other sound, thresholds by false alarms, a trained model's page."""
 
 from __future__ import annotations
 
