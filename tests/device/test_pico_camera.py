@@ -202,7 +202,7 @@ def test_cut_frames(target: str, seen: np.ndarray) -> None:
     with opened(target, wired(kind, seen, cuts())) as board:
         code = f"""
 import binascii
-with mica.camera.{kind.upper()}(i2c, width=96, height=96, late=100) as cam:
+with mica.camera.{kind.upper()}(i2c, width=96, height=96, late=180) as cam:
     for _ in range({len(cuts())}):
         try:
             print(cam.frame())

@@ -4,7 +4,7 @@
 
 enum { LINES = 510, SYNC = 3, FIRST_ROW = 20 };               // of a frame; with VSYNC; before its first row
 enum { SHORT_ROW = 1, SHORT_FRAME, LONG_ROW, NO_CLOCK };      // kinds of a cut
-enum { MORE = 16, STOPS = 3 };                                // ticks of a row that is too long; frames without a clock
+enum { MORE = 16, STOPS = 5 };                                // ticks of a row that is too long; frames without a clock
 
 // 2: a machine waits for the pin of PCLK. 1: one runs. 0: edges of PCLK between rows change nothing.
 static int watched(const io_t *io) {
