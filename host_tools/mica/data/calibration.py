@@ -29,7 +29,7 @@ from mica.printable import some
 
 MADE_UP_SAMPLES = 16
 AREAS = 4  # of made-up samples, along each axis
-MADE_UP_BYTES = 256 << 20  # of all inputs of all these samples, at most
+MADE_UP_BYTES = 128 << 20  # of all inputs and outputs of all these samples, at most
 LARGEST_MADE_UP = 1e9  # the mean and the deviation of a made-up input stay below
 # How many times the size of what a network expects its samples may have before that is said: bytes of pixels, and
 # others. `expected_input` is off by a factor of 1.5 on the reference models.
@@ -330,10 +330,10 @@ def default_samples(g: Graph) -> list[dict[str, np.ndarray]]:
     Sound is noise of all sizes. Where nothing can be told from the weights: half of them normal with variance 1, half
     uniform in [0, 1]. Integer inputs take all their values.
     """
-    size = MADE_UP_SAMPLES * sum(4 * g.value(name).size for name in g.inputs)
+    size = MADE_UP_SAMPLES * sum(4 * g.value(name).size for name in (*g.inputs, *g.outputs))
     if size > MADE_UP_BYTES:
         raise MicaError(
-            f"{MADE_UP_SAMPLES} made-up samples of its inputs would take {size:,} bytes",
+            f"{MADE_UP_SAMPLES} made-up samples of its inputs and outputs would take {size:,} bytes",
             todo=f"expected at most {MADE_UP_BYTES:,}. Give real ones with --calib",
         )
     rng = np.random.default_rng(0)

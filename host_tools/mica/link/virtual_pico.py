@@ -26,7 +26,7 @@ from mica.link.sensors import Sensors
 from mica.toolchain.cache import Progress, cache_dir, quiet
 
 FLASH_BASE = 0x10000000
-_START = 20.0  # seconds for the emulator to listen, and for the board to reach its prompt
+_START = 60.0  # seconds for the emulator to listen, and for the board to reach its prompt
 
 # Where the board itself reads its cycle counter, as MicroPython: a list [low word, high word]. See chip.py's Counters.
 CYCLES_ON_BOARD = 0x4FF00000
