@@ -37,6 +37,8 @@ class House:
                 settings = json.load(f)
         self.settings: dict[str, Any] = settings
         self.name: str = settings["name"]
+        if not all(c.isalpha() or c.isdigit() or c in "_-" for c in self.name):  # Home Assistant drops it unseen
+            raise ValueError(f"name: letters a to z, digits, - and _ alone, not {self.name}")
         self.labels: list[str] = [str(label) for label in labels]
         self.told = 0
         fleet = settings.get("fleet")
@@ -48,10 +50,9 @@ class House:
         if client is None:
             from mica_fleet.mqtt import Client
 
-            ident = mica_fleet.client_id(settings)
             user = settings.get("user") if self._own else self.name
             host, port = settings["host"], settings.get("port", 1883)
-            client = Client(ident, host, port, user, settings.get("password"), self._keepalive)
+            client = Client(mica_fleet.client_id(settings), host, port, user, settings.get("password"), self._keepalive)
         self.client = client
         client.set_callback(lambda topic, message, *_: None)
 
@@ -95,9 +96,8 @@ class House:
 
     def _device(self, board):
         """Message to Home Assistant; host_tools/mica_fleet/home_assistant.py has the same triggers for a fleet."""
-        triggers = {}
-        for k, label in enumerate(self.labels):
-            triggers[f"word{k}"] = dict(_TRIGGER, subtype=label, payload=label, topic=self._base + "event")
+        common = dict(_TRIGGER, topic=self._base + "event")
+        triggers = {f"word{k}": dict(common, subtype=w, payload=w) for k, w in enumerate(self.labels)}
         device = {"identifiers": ["mica_" + self.name], "name": self.name, "manufacturer": "mica", "model": board}
         return {"device": device, "origin": {"name": "mica"}, "components": triggers}
 

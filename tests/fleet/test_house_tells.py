@@ -14,10 +14,12 @@ from test_fleet_mqtt import wait_until
 from test_home_assistant import watching
 from tones import FRONT_END, LABELS, save_net, tone, write_wav
 
+from mica.boards import load_board
 from mica.cli.main import main
 from mica.listen import detection
 from mica.run.host import HostRunner
 from mica_fleet.home_assistant import Discovery, triggers
+from mica_fleet.member import firmware
 from mica_fleet.site import Site
 
 LISTEN = """
@@ -117,3 +119,19 @@ def test_at_another_broker(
             wait_until(lambda: topic in watcher.at and watcher.json(topic)["label"] == "high")
     finally:
         child.stop(process)
+
+
+def test_names() -> None:
+    """Home Assistant drops a board whose topic has other characters, and nobody is told: House refuses such a name."""
+    names = ["kitchen", "Bench_1-b", "living room", "a/b", "k+", "a#", "k\u00fcche", "a.b"]
+    program = f"""
+from mica_fleet.house import House
+for name in {names!r}:
+    try:
+        print("mica:", House({{"name": name, "host": "127.0.0.1"}}, ["yes"]).name)
+    except ValueError as e:
+        print("mica:", "refused" if str(e).endswith("not " + name) else e)
+"""
+    done = subprocess.run([firmware(load_board("UNIX")), "-c", program], capture_output=True, text=True, timeout=60)
+    found = [line[6:] for line in done.stdout.splitlines() if line.startswith("mica: ")]
+    assert found == [*names[:2], *["refused"] * 6], done
