@@ -176,6 +176,21 @@ class Listener:
             raise ValueError("expected a threshold and a mean for each label; pack the model again")
         if min(self._means) < 1 or self.step < 1:
             raise ValueError("mean and step are 1 or more")
+        self._choose(least, apart)
+        # A step is done when its answer is taken, all at once. Until then whatever interrupts it leaves it to be done again.
+        self._events = []  # that nobody has been given yet
+        self._output = None  # answer of the model that is not taken yet
+        self._begun = False  # whether the model was given a step without an answer: part of its state may be new
+        self._busy = self._took = 0
+        self._whole = False
+        self._runs = 0
+        self._end = self._n
+        self._moved = self._n - self.step  # end of the last step whose samples were not all the same
+        self._told = -_AGAIN * self.rate  # where it was told last that all samples are the same
+        self._last_end = self.ms * rate // 1000
+
+    def _choose(self, least, apart):
+        """The labels that count, and what gives an event. least: thresholds of the file, one for each label if apart."""
         labels, threshold = self.labels, self.threshold
         for name in labels or ():
             if name not in self._names:
@@ -190,23 +205,13 @@ class Listener:
         self._least = [
             own.get(name, least[k if apart else 0] if own else threshold) for k, name in enumerate(self._names)
         ]
+        n = len(self._names)
         self.scores: list[float] = [0.0] * n
         # Labels of one network: one of them at a time gives an event.
         self._groups = [range(k, k + 1) for k in range(n)] if apart else [range(n)]
         self._past = []
         self._said = [None] * len(self._groups)  # label of the last event, until its score is below the threshold
         self._last = [-self.dead_ms] * len(self._groups)
-        # A step is done when its answer is taken, all at once. Until then whatever interrupts it leaves it to be done again.
-        self._events = []  # that nobody has been given yet
-        self._output = None  # answer of the model that is not taken yet
-        self._begun = False  # whether the model was given a step without an answer: part of its state may be new
-        self._busy = self._took = 0
-        self._whole = False
-        self._runs = 0
-        self._end = self._n
-        self._moved = self._n - self.step  # end of the last step whose samples were not all the same
-        self._told = -_AGAIN * self.rate  # where it was told last that all samples are the same
-        self._last_end = self.ms * rate // 1000
 
     def _usual_step(self):
         """Default step in samples: all new ones if the model keeps earlier rows, else a quarter of its input."""

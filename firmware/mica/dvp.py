@@ -107,21 +107,21 @@ class Camera:
         width: int = 160,
         height: int = 120,
         format: str = "grey",
-        exposure: int | None = None,
-        mirror: bool = False,
-        flip: bool = False,
-        **pins: int,
+        **words: int | None,
     ) -> None:
         if (width, height) not in ((160, 120), (96, 96)) or format not in ("grey", "rgb565be"):
             what = f"camera: {width} x {height} of {format!r}"
             raise ValueError(f"{what}; 160 x 120 or 96 x 96 of 'grey' or 'rgb565be' are expected")
         settings = {"data": 0, "xclk": 11, "sm": 0, "clock": 20_000_000, "late": 500}
-        settings.update(pins)
+        settings.update({"exposure": None, "mirror": False, "flip": False})
+        settings.update(words)
         data, sm = settings["data"], settings["sm"]
-        if len(settings) > 5 or not 0 <= data <= 18 or not 0 <= sm <= 10 or sm % 4 == 3:
-            raise ValueError(f"camera: {pins}; data 0 to 18, xclk, sm (two of one block), clock, late are expected")
+        if len(settings) > 8 or not 0 <= data <= 18 or not 0 <= sm <= 10 or sm % 4 == 3:
+            what = "data 0 to 18, xclk, sm (two of one block), clock, late, exposure, mirror, flip are expected"
+            raise ValueError(f"camera: {words}; {what}")
         self._i2c, self._settings = i2c, settings
-        self._format, self._exposure, self._mirror, self._flip = format, exposure, mirror, flip
+        self._format, self._exposure = format, settings["exposure"]
+        self._mirror, self._flip = settings["mirror"], settings["flip"]
         self.size = width, height
         self._late: int = settings["late"]
         grey = format == "grey"

@@ -11,7 +11,6 @@
 #define SDIVIDEND REG(SIO + 0x68)
 #define SDIVISOR REG(SIO + 0x6c)
 #define QUOTIENT REG(SIO + 0x70)
-#define INTERP0_ACCUM0 REG(SIO + 0x80)
 #define SYST_CSR REG(0xe000e010)
 #define SYST_RVR REG(0xe000e014)
 #define NVIC_ISER REG(0xe000e100)
@@ -48,9 +47,6 @@ static uint32_t execute(uint32_t word) {
                 __asm volatile ("nop");
             }
             return QUOTIENT;
-        case 4: // an accumulator of its own
-            INTERP0_ACCUM0 = n;
-            return INTERP0_ACCUM0;
         case 5: // so many ticks of SysTick
             SYST_RVR = 999;
             REG(0xe000e018) = 0;

@@ -128,7 +128,7 @@ def test_own_licence_is_the_projects() -> None:
 def test_own_licence_of_an_installed_package(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Outside a checkout there is no file beside the sources: the installed distribution has the text, or its name."""
     monkeypatch.setattr(notices, "data_dir", lambda _: tmp_path / "usermod_c")
-    assert "MIT" in notices._own_licence()
+    assert "MIT" in notices.own_licence()
 
 
 def test_build_writes_them_beside_the_image(

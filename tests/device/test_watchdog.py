@@ -45,10 +45,12 @@ s.predict([x])
 
 
 @pytest.fixture(scope="module", params=VIRTUAL)
-def pico(request: pytest.FixtureRequest, firmware: Callable[[str], BuildResult]) -> Iterator[VirtualPico]:
+def pico(
+    request: pytest.FixtureRequest, firmware: Callable[[str], BuildResult], tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[VirtualPico]:
     """One that this module may reset; on the others a watchdog would run on."""
-    name = request.param.removesuffix("@emu")
-    with VirtualPico(load_board(name), firmware(name).image) as running:
+    name, flash = request.param.removesuffix("@emu"), tmp_path_factory.mktemp("flash") / "flash.bin"
+    with VirtualPico(load_board(name), firmware(name).image, flash=flash) as running:
         yield running
 
 

@@ -172,7 +172,7 @@ def test_format_is_a_leaf() -> None:
         "weights": (),
         "values": (),
         "format": ("mica.format", "mica.errors", "mica.printable"),
-        "kernels": ("mica.format.schema", "mica.format.values", "mica.format.weights", "mica.kernels"),
+        "kernels": ("mica.errors", "mica.format.schema", "mica.format.values", "mica.format.weights", "mica.kernels"),
         "file": ("mica.file", "mica.format", "mica.kernels", "mica.errors", "mica.printable"),
     }
     for path in (*format_.glob("*.py"), *kernels.glob("*.py"), *file.glob("*.py")):

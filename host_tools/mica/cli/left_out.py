@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from mica.format.values import quantise_f64
 from mica.learn import Head
 
 Given = Sequence[tuple[str, np.ndarray]]
@@ -72,6 +73,6 @@ def changes(head: Head, given: Given) -> list[dict[str, Any]]:
         for _, x in judged:
             moved = rng.choice((-1, 1), head.width) * spread * (rng.permutation(head.width) < (head.width + 3) // 4)
             for c in CHANGES:
-                changed = np.clip(np.rint(x + c * moved), -128, 127).astype(np.int8)
+                changed = quantise_f64(x + c * moved, 1, 0)
                 alarms[c].append(made.predict(changed) is None)
     return [{"change": c, "alarms": float(np.mean(a)) if a else None} for c, a in alarms.items()]
