@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from nets import Net
 from onnx import TensorProto
+from targets import ALL
 from test_classic import of_file
 from test_tabular_trials import ML, TRIALS, brought, float_answers
 
@@ -129,8 +130,11 @@ def machine(net: Net, y: str, rows: np.ndarray, x: np.ndarray) -> str:
     return net.add("Softmax", net.add("Concat", *parts, axis=1), axis=1)
 
 
-@pytest.mark.parametrize("reader", (layers, machine))
-@pytest.mark.parametrize("encoder", ("one-hot", "bins", "partly imputed"))
+@pytest.mark.parametrize(
+    ("encoder", "reader"),
+    [("one-hot", machine), ("partly imputed", layers)]
+    + [("one-hot", layers), ("partly imputed", machine), ("bins", layers), ("bins", machine)] * ALL,
+)
 def test_layers_and_machines(encoder: str, reader: Callable[..., str], tmp_path: Path) -> None:
     """97 % of the labels are ONNX Runtime's, and the quality line tells the loss of other rows."""
     x, found = table(encoder), list[tuple[Net, str, int]]()
