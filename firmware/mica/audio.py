@@ -190,7 +190,7 @@ class Listener:
         self._last_end = self.ms * rate // 1000
 
     def _choose(self, least, apart):
-        """The labels that count, and what gives an event. least: thresholds of the file, one for each label if apart."""
+        """The labels that count, and what gives an event. least: thresholds of the file, for each label if apart."""
         labels, threshold = self.labels, self.threshold
         for name in labels or ():
             if name not in self._names:

@@ -82,6 +82,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.Fixt
         if file.is_file():
             shutil.copy(file, tmp_path)
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("MICA_FLASH", str(tmp_path / "flash.bin"))  # of no earlier run, which has taught its head
     yield tmp_path
 
 
