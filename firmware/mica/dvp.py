@@ -273,8 +273,8 @@ class Camera:
 class OV7670(Camera):
     """An OV7670 at SCCB address 0x21.
 
-    Sources of its registers: OmniVision's OV7670 datasheet 1.4, table 5 (D), and its OV7670 implementation guide 1.0,
-    the settings of QQVGA and of RGB565 (G).
+    Its registers are those of OmniVision's OV7670 datasheet 1.4, table 5 (D), and implementation guide 1.0 (G), as
+    public descriptions quote them: the documents themselves were not at hand, and no camera was.
     """
 
     _address = 0x21
@@ -308,9 +308,10 @@ class OV7670(Camera):
 
 
 class OV2640(Camera):
-    """An OV2640 at SCCB address 0x30. Source of its registers: OmniVision's OV2640 datasheet 1.8, tables 12 and 13.
+    """An OV2640 at SCCB address 0x30. Its registers: OmniVision's OV2640 datasheet 1.8, tables 12 and 13.
 
-    Only registers that it explains are written, so colours and gamma are as after a reset.
+    They are written as public descriptions quote them: the document was not at hand, and no camera was. Colours and
+    gamma are as after a reset.
     """
 
     _address = 0x30

@@ -114,7 +114,7 @@ def _said(made: Program, folder: Path, texts: list[str], show: str = "") -> list
 
 @pytest.mark.parametrize("checked", (False, True))
 def test_texts_become_inputs(checked: bool, tmp_path: Path) -> None:
-    """As mica.classify() writes them: begin, tokens, end, padding; the end of a long text is lost."""
+    """Texts become inputs as mica.classify() writes them: begin, tokens, end, padding; a long text loses its end."""
     model = classes()
     assert model.tokens is not None
     texts = ["abcab", "", "ü?b", "abcabcabcabcabc"]

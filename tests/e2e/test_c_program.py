@@ -169,7 +169,7 @@ def test_kws_is_as_fast_as_in_a_firmware(name: str, tmp_path: Path) -> None:
 
 @nightly
 def test_cmake_builds_it(tmp_path: Path) -> None:
-    """As a library of a project that adds its folder, as pico-sdk's programs do."""
+    """A project adds the folder as a library, as pico-sdk's programs do."""
     write(program("golden_state", CORES), tmp_path / "net")
     lines = ["project(app C ASM)", "add_subdirectory(net)", "add_executable(app net/main.c)"]
     lines = ["cmake_minimum_required(VERSION 3.13)", *lines, "target_link_libraries(app net)"]

@@ -46,7 +46,7 @@ def test_the_same_bytes_on_a_core(name: str, core: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", [name if name == "texts" else pytest.param(name, marks=nightly) for name in TEN])
 def test_the_folder_is_the_same_each_time(name: str, tmp_path: Path) -> None:
-    """By two processes whose sets have different orders."""
+    """Two processes, whose sets have different orders, write the same bytes."""
     path = tmp_path / "net.mica"
     path.write_bytes(TEN[name](tmp_path))
     found = []

@@ -175,7 +175,7 @@ def test_a_power_transformer_is_ranks() -> None:
 
 @pytest.mark.parametrize("scaler", (True, False))
 def test_a_quadratic_discriminant_is_layers(scaler: bool, tmp_path: Path) -> None:
-    """As scikit-learn's exporter writes it: squares of products with as many rows as features, for each class."""
+    """Packs what scikit-learn's exporter writes: squares of products with as many rows as features, for each class."""
     net, r = Net(), np.random.default_rng(4)
     x = net.input([1, 4])
     if scaler:

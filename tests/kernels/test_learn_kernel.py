@@ -201,7 +201,7 @@ def test_weights_and_limits_are_those_of_the_page(in_c: Op) -> None:
 
 
 def test_one_example_of_each_label_has_a_limit(in_c: Op) -> None:
-    """It is a share of the distance to the other label; one label of one example has none."""
+    """The limit is a share of the distance to the other label; one label of one example has none."""
     case = Case(in_c, PROTOTYPE, 7, ALL, 2, 48)
     case.fit([(bytes([100] * 7), 0), (bytes([20] * 7), 1)])
     assert (

@@ -2,8 +2,8 @@
 
 Without labelled data there are calibration samples alone, all of which made the file. The loss on others is measured
 on a second model, made with the same recipe of some of the samples (`quantise.tune.Unseen`): how much more it loses on
-those that it did not see. What others lose beyond the ranges is measured on samples that are further out than any
-(`stretched`): a tanh or a norm behind a range lets little of that through, a last layer all.
+those that it did not see. Samples moved further out than any (`stretched`) measure the loss beyond the ranges: a tanh
+or a norm behind a range lets little of that through, a last layer all.
 """
 
 from collections.abc import Mapping, Sequence
