@@ -1,7 +1,7 @@
 """The build beyond pyproject.toml: the optional C engine, and the project's folders that travel in the wheel.
 
-boards/, firmware/, usermod_c/ and host_tools/web/ become mica/_data/... in a wheel (read through mica.resources), because
-`mica build` and `mica web` need them outside a checkout too.
+boards/, firmware/, usermod_c/ and host_tools/web/ become mica/_data/...
+in a wheel (read through mica.resources), because `mica build` and `mica web` need them outside a checkout too.
 """
 
 import os

@@ -1,6 +1,6 @@
 # Frozen into every firmware: the runtime package. A board's manifest includes this one after its port's own.
-# With fallback=False the kernels in MicroPython stay out; stubs="DIR" has DIR/mica/NAME.py in the place of some modules;
-# with extras="fleet" the package mica_fleet comes in.
+# With fallback=False the kernels in MicroPython stay out; stubs="DIR" has DIR/mica/NAME.py in the place of some
+# modules; with extras="fleet" the package mica_fleet comes in.
 import os
 
 options.defaults(fallback=True, extras="", stubs="")

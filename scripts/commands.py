@@ -61,8 +61,8 @@ def page() -> str:
 
 
 def _table(parser: argparse.ArgumentParser, places: dict[tuple[str, str], str]) -> str:
-    """An item for each argument; those of an action of the command under the action's name. What another command's table
-    (`places`) has already shares an item."""
+    """An item for each argument; those of an action of the command under the action's name.
+    What another command's table (`places`) has already shares an item."""
     rows, more, known = [], "", dict[str, list[str]]()
     for action in parser._actions:
         if isinstance(action, argparse._SubParsersAction):

@@ -22,7 +22,8 @@ GROUPS = {
     "Start": "README.md",
     "Tutorials": "*/docs/README.md */docs/from-* */gesture.md */own-words.md */camera.md */other-firmware.md",
     "Guide": "*/packing.md */sound.md */docs/memory.md */text.md */docs/[!g]*",
-    "Reference": f"*/COMMANDS.md */glossary.md */SPEC.md {KERNELS} */OPERATORS.md */BENCH.md */PICTURES.md {REPORT} */CHANGELOG.md",
+    "Reference": f"*/COMMANDS.md */glossary.md */SPEC.md {KERNELS} */OPERATORS.md */BENCH.md */PICTURES.md {REPORT} "
+    "*/CHANGELOG.md",
     "Boards and runtime": "boards/* firmware/* usermod_c/README.md */FLEETS.md host_tools/web/*",
     "Work on mica": "github/* tests/* usermod_c/KERNELS.md *",
 }
@@ -51,7 +52,8 @@ def page_text(text: str) -> str:
 
 
 def copy_pages(folder: Path) -> list[str]:
-    """Copy pages and their pictures, and make the report and the page of kernels; return their names. Forms for GitHub are no pages."""
+    """Copy pages and their pictures, and make the report and the page of kernels; return their names.
+    Forms for GitHub are no pages."""
     names = [name for name in output("git", "ls-files", "*.md").split() if "TEMPLATE" not in name]
     for name in names:
         text = (ROOT / name).read_text(encoding="utf-8")

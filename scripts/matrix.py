@@ -5,7 +5,8 @@
     scripts/matrix --check --part           compare the cells whose tests ran, as after scripts/test
 
 A test marked @pytest.mark.matrix(column, ...) fills the cells of its board. A cell is `yes` when all its tests passed,
-`NO` when one failed, `not run` when none ran, which a skipped test did not. The last row counts boards without another cell.
+`NO` when one failed, `not run` when none ran, which a skipped test did not.
+The last row counts boards without another cell.
 """
 
 import argparse

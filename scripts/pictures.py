@@ -1,7 +1,8 @@
 """Writes host_tools/PICTURES.md and report.png: mica's pictures of the digits, in a terminal and in a browser.
 
-To be run, and its results committed, when one of them changes. The digits are packed, measured on the virtual Pico, and given to a fleet
-of three boards on this computer. With --check nothing is written: what packing and `fit` say has to stand there as it is today.
+To be run, and its results committed, when one of them changes.
+The digits are packed, measured on the virtual Pico, and given to a fleet of three boards on this computer.
+With --check nothing is written: what packing and `fit` say has to stand there as it is today.
 """
 
 import argparse
@@ -67,7 +68,8 @@ def page(answers: list[str]) -> str:
     for (title, about, command), answer in zip(TEXTS, answers, strict=True):
         parts.append(f"## {title}\n\n{about}:\n\n```\n$ {command}\n{answer}\n```\n")
     parts.append(
-        "## In a browser\n\n`mica report digits.mica --data digits_test.npz`; the rest of the page is below: graph, memory, layers.\n\n"
+        "## In a browser\n\n`mica report digits.mica --data digits_test.npz`; the rest of the page is below: graph, "
+        "memory, layers.\n\n"
         "![The report page: sizes, boards, accuracy](report.png)\n"
     )
     return "\n".join(parts)

@@ -2,11 +2,13 @@
 
 index.html  manifest.json  sbom.json                what is there, and what it is made of
 SHA256SUMS  SHA256SUMS.sig                          the hash of each file; with --key its signature
-*.whl  pure/*.whl  *.tar.gz  *.tgz                  mica for Python, also without the engine; its sources; web page and npm package
+*.whl  pure/*.whl  *.tar.gz  *.tgz                  mica for Python, also without the engine; its sources;
+                                                    web page and npm package
 mica-*-BOARD.uf2 (.bin)                             firmware, each with its NOTICES and with /rom/digits.mica inside
 ARCH.json  ARCH/_mica.mpy  mica/*.mpy  package/     native modules and the runtime for `mip` (toolchain/mip_package.py)
 
-What cannot be made here (a board whose SDK is not installed) is skipped, and the manifest, the page and the last lines say what and why.
+What cannot be made here (a board whose SDK is not installed) is skipped, and the manifest,
+the page and the last lines say what and why.
 The folder appears whole, or not at all. Of one revision it is the same, byte for byte.
 
     scripts/release -o FOLDER
@@ -140,7 +142,8 @@ def images(release: Release, boards: list[BoardSpec], model: Path) -> None:
 
 
 def native_modules(release: Release, archs: list[str], families: list[str]) -> None:
-    """The packages that `mip` installs, of every architecture whose compiler is here: mica, and mica-NAME of each family."""
+    """The packages that `mip` installs, of every architecture whose compiler is here: mica,
+    and mica-NAME of each family."""
     jobs = os.cpu_count() or 2
     made = []
     for name in archs:

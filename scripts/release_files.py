@@ -1,4 +1,5 @@
-"""Files of a release that come out the same each time: archives, the wheel of Python alone, the list of parts, the page."""
+"""Files of a release that come out the same each time: archives, the wheel of Python alone, the list of parts,
+the page."""
 
 import base64
 import gzip
@@ -53,7 +54,8 @@ def tar_folder(path: Path, folder: Path, seconds: int) -> None:
 
 
 def wheels(made: Path, binary: Path, pure: Path, when: Sequence[int]) -> None:
-    """Write a wheel again, in order and all of this time: whole as `binary`, and without the engine, for every system, as `pure`."""
+    """Write a wheel again, in order and all of this time: whole as `binary`, and without the engine, for every system,
+    as `pure`."""
     with zipfile.ZipFile(made) as archive:
         files = {name: archive.read(name) for name in sorted(archive.namelist()) if not name.endswith("/")}
     _zip(binary, files, when)
@@ -82,7 +84,8 @@ def _zip(path: Path, files: Mapping[str, bytes], when: Sequence[int]) -> None:
 
 
 def bill(files: Sequence[Mapping[str, Any]], needs: Sequence[str], revision: str, time: str) -> str:
-    """Return the parts of a release as CycloneDX: its files, what the wheel needs, and what its firmware was built of."""
+    """Return the parts of a release as CycloneDX: its files, what the wheel needs,
+    and what its firmware was built of."""
     parts: list[dict[str, Any]] = []
     for entry in files:
         digest = [{"alg": "SHA-256", "content": entry["sha256"]}]

@@ -58,7 +58,8 @@ class Setting:
 
 
 def cores() -> list[str]:
-    """Return the part of CORES whose kernels this machine can execute, and that do not crash (numpy 2.5's Prescott do)."""
+    """Return the part of CORES whose kernels this machine can execute, and that do not crash (numpy 2.5's Prescott
+    do)."""
     found, product = _flags(), "import numpy as np; x = np.ones((1000, 72), np.float32); x.T @ x"
     result = []
     for core in (core for core, (flag, _) in CORES.items() if flag in found):

@@ -109,7 +109,8 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 @pytest.fixture(scope="session", autouse=True)
 def _signals_reach_programs() -> None:
-    """nohup and background shells have signals ignored, and programs that we start would inherit that. A handler they do not."""
+    """nohup and background shells have signals ignored, and programs that we start would inherit that.
+    A handler they do not."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) == signal.SIG_IGN:
             signal.signal(number, lambda *_: None)

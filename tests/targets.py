@@ -17,8 +17,8 @@ PICO = "RPI_PICO@emu"
 PICO2 = "RPI_PICO2@emu"
 VIRTUAL = [PICO, PICO2] if ALL else [PICO]  # with their own flash, resets and counters
 DEEP = ["UNIX", "MPS2_AN385"]
-# GCC for Arm, RISC-V and Xtensa; this computer's and the Pico's are in EVERY. tests/bench/test_isa.py runs the kernels of
-# every instruction set, those of the other boards too.
+# GCC for Arm, RISC-V and Xtensa; this computer's and the Pico's are in EVERY.
+# tests/bench/test_isa.py runs the kernels of every instruction set, those of the other boards too.
 WINDOWS = "XTENSA_WIN"
 HAS_WINDOWS = (
     sources.debian_mirror() is not None
@@ -31,7 +31,8 @@ QEMU = [
     and (ALL or board.name in ("MPS2_AN385", "VIRT_RV32", WINDOWS))
     and (HAS_WINDOWS or board.name != WINDOWS)
 ]
-# Only a board's timer, UART and addresses decide what these tests see: two boards have the MPS2_AN385's, with another core.
+# Only a board's timer, UART and addresses decide what these tests see: two boards have the MPS2_AN385's,
+# with another core.
 OWN_FILES = [name for name in QEMU if name not in ("MPS2_AN386", "MPS2_AN500")]
 EVERY = ["UNIX", *QEMU, *VIRTUAL]
 # Real boards that differ from another of these in pins and the sizes of flash: built alone, or run a model alone.
@@ -45,8 +46,9 @@ ONLY_BUILT = [
 ]
 BUILT = [*EVERY, *ONLY_BYTES, *ONLY_BUILT] if ALL else EVERY
 
-# On the newest MicroPython that Debian has, too. The binding and the board files are compiled against other headers there: the
-# user module's scripts and the digits run on the 64-bit build; with --all a board of every compiler and port answers too.
+# On the newest MicroPython that Debian has, too. The binding and the board files are compiled against other headers
+# there: the user module's scripts and the digits run on the 64-bit build;
+# with --all a board of every compiler and port answers too.
 DEEP_ON_NEWEST = DEEP if ALL else ["UNIX"]
 ALSO_ON_NEWEST = ["MPS2_AN385", "QEMU_M0", "VIRT_RV32", *[WINDOWS] * HAS_WINDOWS, PICO] if ALL else ["UNIX"]
 # Cores of tests/bench/test_isa.py whose kernels another one runs: m0plus-qemu, in a faster emulator, and m4.

@@ -7,8 +7,8 @@ from machine import I2C, Pin
 import mica
 from mica.motion import MPU6050, watch
 
-# Trained on features of what `mica record --imu` has recorded, and packed with --frontend features:rows=50,axes=6,rate=100,...
-# so that it takes windows of 50 rows of six numbers, in the sensor's counts.
+# Trained on features of what `mica record --imu` has recorded, and packed with --frontend
+# features:rows=50,axes=6,rate=100,... so that it takes windows of 50 rows of six numbers, in the sensor's counts.
 m = mica.Model("gestures.mica")
 sensor = MPU6050(I2C(0, sda=Pin(4), scl=Pin(5), freq=400_000), rate=100)
 led = Pin(15, Pin.OUT)

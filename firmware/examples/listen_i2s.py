@@ -8,7 +8,8 @@ import mica
 from mica.audio import listen
 
 m = mica.Model("tones.mica")
-# On an RP2040 or RP2350 take mica.pio_i2s.Microphone(sck=16, ws=17, sd=18) instead, as wake_word.py does: it costs no time.
+# On an RP2040 or RP2350 take mica.pio_i2s.Microphone(sck=16, ws=17, sd=18) instead,
+# as wake_word.py does: it costs no time.
 microphone = I2S(0, sck=Pin(16), ws=Pin(17), sd=Pin(18), mode=I2S.RX, bits=16, format=I2S.MONO, rate=16000, ibuf=20000)
 
 

@@ -13,7 +13,8 @@ for _ in range(2):
     m.run()
     print(m.top()[0])
 
-# A frame that is not what it is said to be is no picture; two bytes the wrong way round are, and cost the answer (docs/sound.md).
+# A frame that is not what it is said to be is no picture; two bytes the wrong way round are,
+# and cost the answer (docs/sound.md).
 data, width, height, format = camera.frame()
 try:
     m.see(data, height, width * 2, format)

@@ -1,4 +1,5 @@
-# Listens to a machine by a vibration sensor with an analogue output, an ADXL1002: output to pin 26, 3.3 V; a LED at pin 15, 330 ohms.
+# Listens to a machine by a vibration sensor with an analogue output, an ADXL1002: output to pin 26, 3.3 V;
+# a LED at pin 15, 330 ohms.
 # boards: RPI_PICO@emu
 from machine import Pin
 
@@ -6,7 +7,8 @@ import mica
 from mica.analog import Analog
 from mica.audio import listen
 
-# Packed with a front end, --frontend features:rate=8000,rows=800,..., and calibrated with what `mica record --adc` has recorded.
+# Packed with a front end, --frontend features:rate=8000,rows=800,..., and calibrated with what `mica record --adc` has
+# recorded.
 m = mica.Model("fan.mica")
 led = Pin(15, Pin.OUT)
 

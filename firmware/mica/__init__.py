@@ -16,9 +16,13 @@ from .layer import Layer
 from .model import Model, register
 
 __version__ = "0.1.0"
-__doc__ = "mica.Model(file) or mica.load(file): predict([x]), top(), run() ...; generate(), complete(), classify(); Learner, Supervisor, hooks, slots, audio, analog, motion, camera, boxes, kernels, register(), cores(), info()"
+__doc__ = (
+    "mica.Model(file) or mica.load(file): predict([x]), top(), run() ...; generate(), complete(), classify(); "
+    "Learner, Supervisor, hooks, slots, audio, analog, motion, camera, boxes, kernels, register(), cores(), info()"
+)
 
-# No name here begins with an underscore, and none is deleted: help(mica) lists the first, and the second would crash it.
+# No name here begins with an underscore, and none is deleted: help(mica) lists the first,
+# and the second would crash it.
 # Importing a module puts it in the place of what stands for it.
 analog = later.later("analog")
 audio = later.later("audio")

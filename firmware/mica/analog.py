@@ -1,20 +1,24 @@
-"""An analogue pin as a source of samples for mica.audio.listen: a vibration sensor, or a microphone with an amplifier. For the RP2040 and RP2350.
+"""An analogue pin as a source of samples for mica.audio.listen: a vibration sensor, or a microphone with an amplifier.
+For the RP2040 and RP2350.
 
-The converter takes a sample every 1 / rate seconds, and DMA puts it into a ring, whatever the processor does meanwhile. So it has to be ended, by `with` or
-deinit(): over a soft reset it would go on, and write into memory that is others' then, but for mica's _boot.py, which ends it.
+The converter takes a sample every 1 / rate seconds, and DMA puts it into a ring, whatever the processor does meanwhile.
+So it has to be ended, by `with` or deinit(): over a soft reset it would go on,
+and write into memory that is others' then, but for mica's _boot.py, which ends it.
 """
 
 from array import array
 
-# Of each chip: where the registers CS, FCS, FIFO, DIV are; the converter's DREQ; samples that DMA counts (on an RP2040 a month at
-# 1,000 a second; an RP2350 then begins again by itself, which is its mode 1); that mode.
+# Of each chip: where the registers CS, FCS, FIFO, DIV are; the converter's DREQ;
+# samples that DMA counts (on an RP2040 a month at 1,000 a second;
+# an RP2350 then begins again by itself, which is its mode 1); that mode.
 _CHIPS = {"RP2040": (0x4004C000, 36, 0xFFFFFFFF, 0), "RP2350": (0x400A0000, 48, 1 << 27, 1 << 28)}
 _FIRST = 26  # the pin of channel 0
 _CLOCK = 48_000_000
 
 
 class Analog:
-    """int16 samples around the middle of the range. rate: 733 to 100,000 a second; ring: samples that may wait, a power of two up to 16,384."""
+    """int16 samples around the middle of the range. rate: 733 to 100,000 a second;
+    ring: samples that may wait, a power of two up to 16,384."""
 
     def __init__(self, pin: int, rate: int, ring: int = 1024) -> None:
         import rp2

@@ -3,9 +3,10 @@
     for event in mica.audio.listen(model, I2S(...)):       # or: async for
         print(event.label, event.score, event.ms)
 
-The model takes int16 samples (`mica pack --frontend`). A source is an object with readinto(): machine.I2S of one channel, a
-mica.wav.Wav, or another that fills a buffer with int16 samples and returns how many bytes it gave, 0 at its end. One with irq(), as
-I2S has, is read by its interrupts while the model runs. A source with ring(samples, block), as mica.pio_i2s.Microphone, gives a Ring that it fills itself.
+The model takes int16 samples (`mica pack --frontend`). A source is an object with readinto(): machine.I2S of one
+channel, a mica.wav.Wav, or another that fills a buffer with int16 samples and returns how many bytes it gave,
+0 at its end. One with irq(), as I2S has, is read by its interrupts while the model runs.
+A source with ring(samples, block), as mica.pio_i2s.Microphone, gives a Ring that it fills itself.
 """
 
 from array import array
@@ -177,7 +178,8 @@ class Listener:
         if min(self._means) < 1 or self.step < 1:
             raise ValueError("mean and step are 1 or more")
         self._choose(least, apart)
-        # A step is done when its answer is taken, all at once. Until then whatever interrupts it leaves it to be done again.
+        # A step is done when its answer is taken, all at once. Until then whatever interrupts it leaves it to be done
+        # again.
         self._events = []  # that nobody has been given yet
         self._output = None  # answer of the model that is not taken yet
         self._begun = False  # whether the model was given a step without an answer: part of its state may be new

@@ -1,8 +1,10 @@
-"""From a detector's output to boxes: after m.run() or m.predict(...), `for box in mica.boxes.yolo8(m): print(box.label, box.score)`.
+"""From a detector's output to boxes: after m.run() or m.predict(...), `for box in mica.boxes.yolo8(m): print(box.label,
+box.score)`.
 
-Decoded in integers from the quantised output, so the host package (mica.run.boxes) finds the same boxes. Places are in pixels of the picture
-that the network takes, or in whatever the output has. Scores count in units of 2**-15, overlaps in 1/1024, and places in a power of two: a step of
-the output is 8 to 16 of it.
+Decoded in integers from the quantised output, so the host package (mica.run.boxes) finds the same boxes.
+Places are in pixels of the picture that the network takes, or in whatever the output has.
+Scores count in units of 2**-15, overlaps in 1/1024, and places in a power of two: a step of the output is 8 to 16 of
+it.
 """
 
 from collections import namedtuple
@@ -14,7 +16,8 @@ Box: tuple[str | int, float, float, float, float, float] = namedtuple(
 
 
 def _columns(m, i, first):
-    """The numbers of a candidate, one after the other: (data, where candidate 0 has it, step, scale, zero point); and how many candidates."""
+    """The numbers of a candidate, one after the other: (data, where candidate 0 has it, step, scale, zero point);
+    and how many candidates."""
     j = m._groups[i] if m._groups else None
     ids = m._m.outputs[j.first : j.first + j.parts] if j else (m._m.outputs[i],)
     columns, n = [], None
@@ -40,7 +43,8 @@ def _score(q, scale, zero):
 
 
 def _least(columns, threshold):
-    """The smallest int8 whose score is the threshold or more, 128 where there is none; for columns of the same scale once."""
+    """The smallest int8 whose score is the threshold or more, 128 where there is none;
+    for columns of the same scale once."""
     found, known = [], {}
     for _, _, _, scale, zero in columns:
         if (scale, zero) not in known:
@@ -86,7 +90,8 @@ def _overlap(a, b, limit):
 def suppress(
     candidates: list[tuple[int, int, int, int, int, int, int]], limit: int, most: int
 ) -> list[tuple[int, int, int, int, int, int, int]]:
-    """Non-maximum suppression: of boxes of a class that overlap by more than limit / 1024 the best is kept. Returns `most` at most."""
+    """Non-maximum suppression: of boxes of a class that overlap by more than limit / 1024 the best is kept.
+    Returns `most` at most."""
     kept = []
     for a in sorted(candidates):
         if len(kept) == most:
@@ -116,9 +121,11 @@ def _limits(threshold, overlap):
 
 
 def yolo8(m: Model, threshold: float = 0.25, overlap: float = 0.45, most: int = 100, i: int = 0) -> list[Box]:
-    """Boxes of an output (1, 4 + classes, boxes): middle, size and a score for each class, as Ultralytics exports YOLOv8 and YOLO11.
+    """Boxes of an output (1, 4 + classes, boxes): middle, size and a score for each class,
+    as Ultralytics exports YOLOv8 and YOLO11.
 
-    i: which output of predict(). overlap: of boxes of the same class, above which the weaker one goes. most: boxes at most, the best first.
+    i: which output of predict(). overlap: of boxes of the same class, above which the weaker one goes.
+    most: boxes at most, the best first.
     """
     score, limit = _limits(threshold, overlap)
     columns, n = _columns(m, i, True)
@@ -134,7 +141,8 @@ def yolo8(m: Model, threshold: float = 0.25, overlap: float = 0.45, most: int = 
 
 
 def yolo5(m: Model, threshold: float = 0.25, overlap: float = 0.45, most: int = 100, i: int = 0) -> list[Box]:
-    """Boxes of an output (1, boxes, 5 + classes): middle, size, how sure of an object, and a score for each class, as YOLOv5 has it.
+    """Boxes of an output (1, boxes, 5 + classes): middle, size, how sure of an object, and a score for each class,
+    as YOLOv5 has it.
 
     A box's score is the product of both. Otherwise as yolo8().
     """
@@ -160,7 +168,8 @@ def yolo5(m: Model, threshold: float = 0.25, overlap: float = 0.45, most: int = 
 def fomo(m: Model, threshold: float = 0.5, cell: int = 8, most: int = 100, i: int = 0) -> list[Box]:
     """Objects on a grid (1, rows, columns, 1 + classes), of which class 0 is nothing, as Edge Impulse's FOMO has it.
 
-    Cells of a class that touch, corners included, are one object: its box is around them, its score their best. cell: pixels of a cell.
+    Cells of a class that touch, corners included, are one object: its box is around them, its score their best.
+    cell: pixels of a cell.
     Labels are those of the classes without the first; or all of them, the first being that of nothing.
     """
     score, _ = _limits(threshold, 0)

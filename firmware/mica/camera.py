@@ -1,8 +1,10 @@
 """Cameras for m.see(): frame() takes a picture and returns the arguments of see(): m.see(*camera.frame()).
 
-The camera's own driver sets it up. JPEG is refused: choose grey or RGB565, and a size little larger than the model's picture.
+The camera's own driver sets it up. JPEG is refused: choose grey or RGB565,
+and a size little larger than the model's picture.
 OV7670 and OV2640 are cameras at the pins of an RP2040 or RP2350, whose driver is mica.dvp.
-What bytes cannot show, two bytes the wrong way round or blue for red, is for you to look at: host_tools/docs/sound.md says what it costs.
+What bytes cannot show, two bytes the wrong way round or blue for red, is for you to look at: host_tools/docs/sound.md
+says what it costs.
 """
 
 
@@ -36,7 +38,8 @@ class OpenMV:
 
 
 class Esp32:
-    """A camera of an ESP32 firmware with a module `camera`: its Camera(...), or the module itself with the size of its frames."""
+    """A camera of an ESP32 firmware with a module `camera`: its Camera(...),
+    or the module itself with the size of its frames."""
 
     def __init__(self, camera: Any, width: int = 0, height: int = 0, words: str = "rgb565be") -> None:
         self._camera = camera
@@ -54,7 +57,8 @@ class Esp32:
 
 
 class Buffered:
-    """A driver that fills a buffer, by capture(buffer) or readinto(buffer), such as those of OV7670 and HM01B0 on a Pico.
+    """A driver that fills a buffer, by capture(buffer) or readinto(buffer),
+    such as those of OV7670 and HM01B0 on a Pico.
 
     The buffer is made once, here. format: one of mica.pictures.FORMATS.
     """

@@ -3,7 +3,8 @@
     for event in mica.gate.listen(model, microphone, gate=mica.Model("vad.mica")):
         print(event.label, event.score, event.ms)
 
-All settings are those of mica.audio.listen. The large model begins `lead_ms` before the small one's answer and goes on `hold_ms` after it.
+All settings are those of mica.audio.listen. The large model begins `lead_ms` before the small one's answer and goes on
+`hold_ms` after it.
 """
 
 from time import ticks_diff, ticks_us
@@ -14,8 +15,8 @@ from mica.audio import Listener
 class GatedListener(Listener):
     """A Listener whose model runs only near answers of the model `gate`.
 
-    The gate is open when a label of it that counts (all but silence, unknown, other, noise) reaches gate_threshold. used: share of the time
-    that both models have taken.
+    The gate is open when a label of it that counts (all but silence, unknown, other, noise) reaches gate_threshold.
+    used: share of the time that both models have taken.
     """
 
     gate_threshold: float = 0.5

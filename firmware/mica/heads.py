@@ -1,4 +1,5 @@
-"""Heads that learn labels from embeddings, and the bytes of their states: for mica.Learner, and for mica.learn on a computer.
+"""Heads that learn labels from embeddings, and the bytes of their states: for mica.Learner,
+and for mica.learn on a computer.
 
 A state is a header with a checksum, weights of distances, the centre of a softmax head, and each label with its block
 (usermod_c/kernels/learn.h). Version 1 had no weights, and of a prototype one sum of squares, not one for each number.
@@ -15,7 +16,8 @@ _TEACH, _FIT, _JUDGE = 0, 1, 2
 MOST_LABELS = 64
 _ALL = 65535  # as `keep` of a prototype: it forgets nothing
 _VERSION = 2
-# magic, CRC-32 of all behind it, bytes, sequence; version, kind, labels, 0; length and CRC-32 of the model's file; width, keep, setting
+# magic, CRC-32 of all behind it, bytes, sequence; version, kind, labels, 0; length and CRC-32 of the model's file;
+# width, keep, setting
 _LAYOUT = "<4sIIIBBBB8sHHI"
 HEAD = calcsize(_LAYOUT)
 Refused = ValueError  # on a computer mica.errors.MicaError
@@ -83,7 +85,8 @@ def _spread(block, count, width):
 
 
 class Head:
-    """The part of a Learner that needs no model. A subclass has _embed(), which fills `_x`, _op(), and _digest() of its model."""
+    """The part of a Learner that needs no model. A subclass has _embed(), which fills `_x`, _op(), and _digest()
+    of its model."""
 
     def _begin(self, kind, width, keep=None, loose=None, alarms=None, judged=None):
         if kind not in KINDS:
@@ -217,7 +220,8 @@ class Head:
         self._learnt = labels[:c] + labels[c + 1 :], blocks[:c] + blocks[c + 1 :]
 
     def fit(self) -> None:
-        """Learn from the examples, which takes a softmax head some tenths of a second: predict() and save() do it when it is needed."""
+        """Learn from the examples, which takes a softmax head some tenths of a second: predict() and save()
+        do it when it is needed."""
         if self._numbers[4] < 0:
             counts = self._trust() if self._numbers[0] == _SOFTMAX else 0
             self._learn(self._numbers)
@@ -260,7 +264,8 @@ class Head:
         return low
 
     def _promises(self, numbers, most):
-        """Return True if scores of what was left out, 64 examples at most, promise more than the share that is right."""
+        """Return True if scores of what was left out, 64 examples at most,
+        promise more than the share that is right."""
         blocks, width, x = self._learnt[1], numbers[1], self._x
         n = right = promised = 0
         for j in range(numbers[2], most):
@@ -278,7 +283,8 @@ class Head:
         return promised * (2 * n + 2) > 256 * n * (2 * right + 1)
 
     def closest(self, inputs: Inputs | None) -> tuple[str, float, float]:
-        """Return (label, score, margin) of the label that comes closest, known or not: it is unknown where the margin is below 0.
+        """Return (label, score, margin) of the label that comes closest, known or not: it is unknown where the margin
+        is below 0.
 
         score: of softmax a probability, else the margin, which is 1 where there is no distance and 0 at the limit.
         """
@@ -294,7 +300,8 @@ class Head:
         return labels[numbers[4]], numbers[5] / 256, numbers[6] / 256
 
     def predict(self, inputs: Inputs | None) -> tuple[str, float] | None:
-        """Return (label, score), or None for something unknown; of "anomaly" None is the alarm. Inputs as of teach()."""
+        """Return (label, score), or None for something unknown; of "anomaly" None is the alarm.
+        Inputs as of teach()."""
         label, score, margin = self.closest(inputs)
         return (label, score) if margin >= 0 else None
 

@@ -225,7 +225,8 @@ def _span(layer):
 
 
 def log(model: Model, which: Which = "*", write: Callable[[str], object] = print) -> Hook:
-    """Write a line for each layer as it has run: operator, name, microseconds, least and largest integer of its output."""
+    """Write a line for each layer as it has run: operator, name, microseconds,
+    least and largest integer of its output."""
     start = [0]
 
     def before(layer):

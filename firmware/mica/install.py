@@ -1,4 +1,5 @@
-"""Puts mica beside a firmware without it, and says how where it is missing. Needs nothing of mica's: `mica natmod --package DIR` copies it into DIR.
+"""Puts mica beside a firmware without it, and says how where it is missing.
+Needs nothing of mica's: `mica natmod --package DIR` copies it into DIR.
 
 On the computer, with the board at USB (MicroPython finds out which of DIR's engines the board takes):
 
@@ -9,7 +10,8 @@ On a board with a network, where DIR is served at URL:
     import mip, sys
     mip.install("mica", index=URL, version=sys.implementation._mpy >> 10 & 15)
 
-mip compares no hashes. This file does, with a list of its own: copy it from a folder that you verified onto the board, then
+mip compares no hashes. This file does, with a list of its own: copy it from a folder that you verified onto the board,
+then
 
     import install
     install.install(URL)
@@ -39,7 +41,8 @@ _NONE = "this firmware loads no native modules: flash one with mica in it (mica 
 
 
 def arch(mpy: int = -1) -> str:
-    """Return the name of the architecture whose engine this firmware loads, or one with this `_mpy`; "" where it loads none."""
+    """Return the name of the architecture whose engine this firmware loads, or one with this `_mpy`;
+    "" where it loads none."""
     if mpy < 0:
         mpy = getattr(sys.implementation, "_mpy", 0)
     number = mpy >> 10 & 15
@@ -104,7 +107,8 @@ def _copy(source, to):
 
 
 def _put(source, url, to):
-    """Install one file, if its SHA-256 is that of SUMS; `to` is the old file or the whole new one, whenever the power goes."""
+    """Install one file, if its SHA-256 is that of SUMS; `to` is the old file or the whole new one,
+    whenever the power goes."""
     import os
 
     new = to + ".new"
@@ -137,7 +141,8 @@ def _put(source, url, to):
 def install(source: str = "/remote", target: str = "/lib") -> None:
     """Install the engine that this board takes, and the runtime, from a package's folder or its address.
 
-    RuntimeError where the firmware takes none or has mica built in, the package has none for it, or a file is not the package's;
+    RuntimeError where the firmware takes none or has mica built in, the package has none for it,
+    or a file is not the package's;
     OSError where a file cannot be read or written.
     """
     if there := built_in():

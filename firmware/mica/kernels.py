@@ -6,8 +6,9 @@
     mult, shift = requant(sx * sw / sy)
     gemm(x, w, fold_bias(bias, w, zx), array("i", [mult] * n), array("b", [shift] * n), out, y_zero=zy)
 
-Each returns `out`. Arguments are checked as those of a model's steps are: lengths must be exactly what the shapes say, and `out` may
-overlap no input (add, softmax and lut may have it exactly on one). Shapes are tuples without the batch: (H, W, C). int8
+Each returns `out`. Arguments are checked as those of a model's steps are: lengths must be exactly what the shapes say,
+and `out` may overlap no input (add, softmax and lut may have it exactly on one).
+Shapes are tuples without the batch: (H, W, C). int8
 buffers: bytes, bytearray, array("b"), memoryview; int32 buffers: array("i"). Slice a memoryview for a part.
 
 The bias of gemm, conv2d and depthwise_conv2d holds -x_zero * sum(weights) already, and pads read as x_zero;
@@ -24,7 +25,8 @@ from mica.fields import KERNELS
 
 
 def _run(kernel, out, inputs, constants=(), params=()):
-    """Run a kernel. out and inputs: (buffer, shape, zero point, scale). Return the buffer of `out`; raise ValueError where anything is wrong."""
+    """Run a kernel. out and inputs: (buffer, shape, zero point, scale). Return the buffer of `out`;
+    raise ValueError where anything is wrong."""
     begin = KERNELS.find("\n" + kernel + " ") + 1
     words = KERNELS[begin : KERNELS.find("\n", begin)].split()
     bar = words.index("|")

@@ -7,7 +7,8 @@ homes = {}  # by id of what stands for it: a module, or a module and a name in i
 
 
 class Later:
-    """Stands for a module, or a name in one, until its first use. dir(), help() and TAB look at every name of mica: they find this, and import nothing."""
+    """Stands for a module, or a name in one, until its first use.
+    dir(), help() and TAB look at every name of mica: they find this, and import nothing."""
 
     def _get(self):
         home, _, name = homes[id(self)].partition(".")

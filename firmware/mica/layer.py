@@ -2,7 +2,8 @@
 
 
 class Layer:
-    """One step of a model: name in the ONNX file, kernel (also called op), shapes, MACs, bytes of its outputs, "C" or "Python"."""
+    """One step of a model: name in the ONNX file, kernel (also called op), shapes, MACs, bytes of its outputs,
+    "C" or "Python"."""
 
     def __init__(self, model: _mica.Model, index: int) -> None:
         s = model.step_info(index)
@@ -48,7 +49,8 @@ class Layer:
 
     def __repr__(self):
         arrow = f"{shapes(self.input_shape)} -> {shapes(self.output_shape)}"
-        return f"{self.index:3d}  {self.kernel:20s} {self.name:24s} {arrow}  {self.macs} MACs  {self.bytes} B  {self.runs_in}"
+        work = f"{self.macs} MACs  {self.bytes} B  {self.runs_in}"
+        return f"{self.index:3d}  {self.kernel:20s} {self.name:24s} {arrow}  {work}"
 
 
 def shapes(dims: Sequence[Sequence[int]]) -> str:

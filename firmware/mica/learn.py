@@ -5,8 +5,8 @@
     h.predict([x])                                       # ("yes", 0.97), or None for something unknown
     h.save()
 
-Nothing is written to flash but by save(). It writes the older of two files, with a checksum: whenever power fails, the other one
-is whole. mica.learn does the same on a computer, to the same bytes.
+Nothing is written to flash but by save(). It writes the older of two files, with a checksum: whenever power fails,
+the other one is whole. mica.learn does the same on a computer, to the same bytes.
 """
 
 import gc
@@ -87,7 +87,8 @@ def store(path: str, state: bytes) -> None:
 
 
 class Learner(Head):
-    """A head on model `m`, whose one output is int8. `kind`: "prototype" (nearest mean), "softmax", "anomaly" (nearest recording).
+    """A head on model `m`, whose one output is int8. `kind`: "prototype" (nearest mean), "softmax",
+    "anomaly" (nearest recording).
 
     keep: examples kept of a label, the newest, 20 by default. A prototype keeps sums of all; with keep=N half of them
     are forgotten where it has 2 * N, so that a label follows a drift. loose: an example is unknown where its squared

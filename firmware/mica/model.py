@@ -28,7 +28,8 @@ functions: dict[str, Function] = {}  # by operator: what mica.register() was giv
 def register(op: str, f: Function | None) -> None:
     """From now on compute operator `op` of models that are loaded with f(inputs, outputs, attributes); None ends that.
 
-    `op` is a kernel's name, that of int8 also without its type: "conv2d" or "conv2d_s8". See operators.py for what f is given.
+    `op` is a kernel's name, that of int8 also without its type: "conv2d" or "conv2d_s8".
+    See operators.py for what f is given.
     """
     if not isinstance(op, str) or not (f is None or callable(f)):
         raise TypeError("register: the name of an operator and a function are expected")
@@ -65,16 +66,19 @@ class Model:
     a bytearray or array serves too. Outputs live until the next run of any model in the same arena.
 
     A layer whose kernel this firmware lacks runs in MicroPython, to the same integers and some hundred times slower:
-    its `runs_in` says "Python". With `strict` such a model raises ValueError instead. `python` names kernels that are to
-    run so although the firmware has them; True is all.
+    its `runs_in` says "Python". With `strict` such a model raises ValueError instead.
+    `python` names kernels that are to run so although the firmware has them; True is all.
 
-    `weights`: copy so many bytes of weights from flash into RAM, where reading them takes no time; "auto" takes three quarters of the
-    free heap at most (weights.py).
+    `weights`: copy so many bytes of weights from flash into RAM, where reading them takes no time;
+    "auto" takes three quarters of the free heap at most (weights.py).
 
     With a `key`, bytes of the file given to `mica pack --key`, a model that is not signed with it raises ValueError.
     """
 
-    __doc__ = "m.predict([x]), m.top(3); or m.input(0)[:] = x, m.run(), m.output(0); print(m) shows its shapes, m its layers; firmware/README.md has all"
+    __doc__ = (
+        "m.predict([x]), m.top(3); or m.input(0)[:] = x, m.run(), m.output(0); "
+        "print(m) shows its shapes, m its layers; firmware/README.md has all"
+    )
     _labels = None
     _scored = None  # the place of the output that holds scores
     _groups = None  # output groups: outputs that are parts of one array of predict()
@@ -123,7 +127,8 @@ class Model:
             from mica.output_groups import read
 
             self._groups = read(self._m, text)
-        # One callable a layer, what every run calls in turn: the engine's own, until a hook or a fallback takes a place.
+        # One callable a layer, what every run calls in turn: the engine's own,
+        # until a hook or a fallback takes a place.
         self._steps = self._m.steps
 
     def _io(self, ids, field):
@@ -141,7 +146,8 @@ class Model:
     output_zero_point: tuple[int, ...] = property(lambda self: self._io(self._m.outputs, "zero_point"))
     layers: list[Layer] = property(lambda self: [Layer(self._m, i) for i in range(self._m.info.n_steps)])
     len: int = property(lambda self: self._m.info.file_bytes)  # bytes of the file
-    # Bytes of RAM: activations, scratch, state, the engine's tables, copies of weights, and the file unless it is read in flash.
+    # Bytes of RAM: activations, scratch, state, the engine's tables, copies of weights,
+    # and the file unless it is read in flash.
     ram: int = property(lambda self: self._m.ram)
     copied: bool = property(lambda self: self._m.copied)
     arena: _mica.Arena = property(lambda self: self._m.arena)
@@ -192,7 +198,8 @@ class Model:
         named = isinstance(inputs, dict)
         if not (named or isinstance(inputs, _LIST_OR_TUPLE)) or len(inputs) != len(names):
             raise ValueError(
-                f"predict: a list of inputs is expected, as in predict([x]), or a dict of them; this model has {len(names)}"
+                "predict: a list of inputs is expected, as in predict([x]), or a dict of them; this model "
+                f"has {len(names)}"
             )
         m = self._m
         i = 0
@@ -223,14 +230,17 @@ class Model:
         """Quantise the inputs, run, and return a flat list of floats for each output, row by row.
 
         `inputs` is a list with one entry for each input of the model, or a dict of them by name. An entry is numbers in
-        (nested) lists and tuples; an array, bytes, or whatever else has a buffer of numbers; mica.Quantised(buffer), the quantised tensor
-        itself; or a function f(buffer, shape, dtype) that fills the tensor, with dtype = ord("b"). With `raw` the answer is an array of
-        quantised integers for each output.
+        (nested) lists and tuples; an array, bytes, or whatever else has a buffer of numbers;
+        mica.Quantised(buffer), the quantised tensor itself; or a function f(buffer, shape, dtype)
+        that fills the tensor, with dtype = ord("b"). With `raw` the answer is an array of quantised integers for each
+        output.
         Outputs whose parts have scales of their own are one list of floats; raw, and in output(i), they are the parts.
 
-        A fed input (`mica pack --feed`) takes a buffer with all its values, of which rows are quantised or copied when they are
-        needed: keep it as it is until the answer. Or a function f(begin, end, buffer) that fills rows [begin, end), quantised, and
-        returns None, or the number of bytes that it has filled. The next run() takes the same buffer or function again.
+        A fed input (`mica pack --feed`) takes a buffer with all its values,
+        of which rows are quantised or copied when they are
+        needed: keep it as it is until the answer. Or a function f(begin, end, buffer) that fills rows [begin, end),
+        quantised, and returns None, or the number of bytes that it has filled.
+        The next run() takes the same buffer or function again.
         """
         m = self._m
         # Busy from the first input to the last output: no other run can come between.
@@ -252,11 +262,13 @@ class Model:
         part: Part | None = None,
         area: bool | None = None,
     ) -> tuple[str, float] | None:
-        """Make the picture that the model takes out of a camera's frame, as its input: then run(). Allocates next to nothing.
+        """Make the picture that the model takes out of a camera's frame, as its input: then run().
+        Allocates next to nothing.
 
-        `frame` is a buffer with all bytes of width x height pixels; format one of mica.pictures.FORMATS: "grey", "rgb565le", "rgb565be",
-        "rgb888", "bgr888", "yuyv", "uyvy". The picture is resized: bilinear, or where a frame has twice as many pixels each way, each
-        pixel the mean of those that it covers; `area` says which. part: (x, y, width, height) of the frame, all of it by default.
+        `frame` is a buffer with all bytes of width x height pixels;
+        format one of mica.pictures.FORMATS: "grey", "rgb565le", "rgb565be", "rgb888", "bgr888", "yuyv", "uyvy".
+        The picture is resized: bilinear, or where a frame has twice as many pixels each way, each pixel the mean of
+        those that it covers; `area` says which. part: (x, y, width, height) of the frame, all of it by default.
 
         A fed model (`mica pack --feed`) makes its rows while it runs: keep the frame as it is until then.
 
@@ -282,12 +294,14 @@ class Model:
         return selftest(self)
 
     def reset(self) -> None:
-        """Clear the state of a streaming model, as it is after loading. A run that did not end may have changed part of it."""
+        """Clear the state of a streaming model, as it is after loading.
+        A run that did not end may have changed part of it."""
         self._text = None  # may want memory, so it comes first
         self._m.reset_state()
 
     def predict_into(self, inputs: Inputs, outputs: Outputs) -> Outputs:
-        """Like predict(), into buffers of the caller's; returns `outputs`. From the second call on it allocates nothing.
+        """Like predict(), into buffers of the caller's; returns `outputs`.
+        From the second call on it allocates nothing.
 
         `outputs` is a list with one buffer for each output, or None to leave one out; or a dict of those that
         are to be filled, by name. An array or memoryview of "f" or "d" gets real numbers, one of the tensor's own type
@@ -346,9 +360,11 @@ class Model:
         return self._scored
 
     def top(self, k: int = 1, i: int | str | Sequence[float] | None = None) -> list[tuple[str | int, float]]:
-        """Return the k largest scores of the last run, [(label, score), ...], the largest first. i: an output's place or name, or scores.
+        """Return the k largest scores of the last run, [(label, score), ...], the largest first.
+        i: an output's place or name, or scores.
 
-        By default the output that holds scores of the classes. A label is a class's name, or its number if the file has none.
+        By default the output that holds scores of the classes. A label is a class's name,
+        or its number if the file has none.
         """
         if not isinstance(k, int):
             raise TypeError(f"top: a number of scores is expected, not {k!r}")
@@ -378,9 +394,10 @@ class Model:
         """Have functions called before, after or in place of layers; returns a handle with remove().
 
         `which` is a pattern such as "conv*" for names or operators, a group ("conv", "matmul", "pool", "activation",
-        "shape", ...), a number, a Layer, or a list of these. before(layer) and after(layer) get the Layer; around(layer,
-        step) does the layer's work, by step() or otherwise. What they raise ends the run, and run() raises it. A change
-        takes effect with the next run. mica.hooks has ready ones.
+        "shape", ...), a number, a Layer, or a list of these. before(layer) and after(layer) get the Layer;
+        around(layer, step) does the layer's work, by step() or otherwise.
+        What they raise ends the run, and run() raises it. A change takes effect with the next run.
+        mica.hooks has ready ones.
         """
         from mica.hooks import Hook
 
@@ -397,8 +414,8 @@ class Model:
     def arun(self, inputs=None, *, slice_us=1000):
         """await m.arun(): run, and let other tasks run after every slice_us microseconds, in the middle of layers too.
 
-        With `inputs`, as for predict(), returns what predict() would. A piece is a row of a layer's output at least. Of a
-        run that is cancelled nothing remains; until then the arena is busy.
+        With `inputs`, as for predict(), returns what predict() would. A piece is a row of a layer's output at least.
+        Of a run that is cancelled nothing remains; until then the arena is busy.
         """
         from mica.slices import arun
 
@@ -427,8 +444,9 @@ class Model:
     def stop(self) -> None:
         """Give up the run that this model has begun, if there is one: the arena is free in any case.
 
-        What "arena is busy" asks for where Ctrl-C left a run of start() or arun() unfinished. Its outputs are there only
-        if it had come to its end. Not for a hook: in a piece of a run it raises RuntimeError, elsewhere the run goes on.
+        What "arena is busy" asks for where Ctrl-C left a run of start() or arun() unfinished.
+        Its outputs are there only if it had come to its end. Not for a hook: in a piece of a run it raises
+        RuntimeError, elsewhere the run goes on.
         """
         run = self._run
         if run is None:

@@ -24,7 +24,8 @@ _RATES = (26, 52, 104, 208, 416, 833)  # an LSM6DS3's, from its code 2 on
 
 
 class MPU6050:
-    """A motion sensor, also an MPU6500 or MPU9250, that takes a row `rate` times a second: acceleration x, y, z, rotation x, y, z."""
+    """A motion sensor, also an MPU6500 or MPU9250, that takes a row `rate` times a second: acceleration x, y, z,
+    rotation x, y, z."""
 
     axes = 6
     _control = 0

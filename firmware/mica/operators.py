@@ -1,11 +1,12 @@
 """Steps that run in MicroPython: in place of kernels that this firmware lacks, or at the user's wish.
 
-    mica.register("conv2d", f)   # from now on f(inputs, outputs, attributes) computes every conv2d of models loaded after
+    mica.register("conv2d", f)   # from now on f(inputs, outputs, attributes) computes every conv2d of models loaded
+                                 after
 
-`inputs` and `outputs` are tuples of Tensor; `attributes` is a dict: the parameters of the step by name, its constants by
-name as memoryviews of the file, and "layout", how the weights lie (host_tools/mica/format/SPEC.md). An operator of the
-user's own, which `mica pack --custom` has put into a file, is registered by its name, and has the attributes that its ONNX
-node has:
+`inputs` and `outputs` are tuples of Tensor; `attributes` is a dict: the parameters of the step by name,
+its constants by name as memoryviews of the file, and "layout", how the weights lie (host_tools/mica/format/SPEC.md).
+An operator of the user's own, which `mica pack --custom` has put into a file, is registered by its name,
+and has the attributes that its ONNX node has:
 
     def cube(inputs, outputs, attributes):
         gain = attributes.get("gain", 1.0)
@@ -60,7 +61,8 @@ class Codes:
 
 
 class Step:
-    """A step as its record has it: x, y (Tensors), params (by name), constants. Nothing of it is checked but tensors."""
+    """A step as its record has it: x, y (Tensors), params (by name), constants.
+    Nothing of it is checked but tensors."""
 
     def __init__(self, model: _mica.Model, index: int) -> None:
         s = model.step_info(index)
@@ -165,7 +167,8 @@ def fallback(step: Step) -> Callable[[], None]:
     if step.kernel == _CUSTOM:
         op = _definition(step)["op"]
         raise ValueError(
-            f"step {step.index} ({step.name}): {op} is an operator of your own: mica.register('{op}', f) comes before the model"
+            f"step {step.index} ({step.name}): {op} is an operator of your own: mica.register('{op}', f) comes "
+            "before the model"
         )
     step.check_layout()
     for line in _HOMES:

@@ -1,7 +1,8 @@
 """Outputs that are parts of one array, as the file's metadata `joins` says: each part has a scale of its own.
 
-A line for each array that predict() returns: how many outputs are its parts, the axis along which they lie one behind the
-other, and its name. Files that need this module say so in their header; other files never load it.
+A line for each array that predict() returns: how many outputs are its parts,
+the axis along which they lie one behind the other, and its name. Files that need this module say so in their header;
+other files never load it.
 """
 
 
@@ -48,7 +49,8 @@ class OutputGroup:
         width = sum(runs)
         if len(y) != width * self.rows or not isinstance(y[0], float):
             raise ValueError(
-                f"{self.name} has parts with scales of their own: {width * self.rows} floats are expected; its integers are output(i)"
+                f"{self.name} has parts with scales of their own: {width * self.rows} floats are expected; its "
+                "integers are output(i)"
             )
         view = memoryview(y)
         at = 0

@@ -3,7 +3,8 @@
     microphone = mica.pdm.Microphone(clk=3, data=2)
     with mica.audio.listen(model, microphone) as words: ...
 
-A state machine of PIO makes the clock and takes the bits, 64 of a sample; DMA puts them into a small ring. Every 16 ms an interrupt
+A state machine of PIO makes the clock and takes the bits, 64 of a sample; DMA puts them into a small ring.
+Every 16 ms an interrupt
 makes 256 samples of them, also while a model runs: a filter in C. Both take 4 % of a Pico's time.
 """
 
@@ -22,7 +23,8 @@ _MOST = 0xFFFFFF  # of the filter's count
 
 
 def _program():
-    """A bit. The microphone sends it while CLK is low (L/R at ground); it is taken where CLK rises. The first bit is the lowest."""
+    """A bit. The microphone sends it while CLK is low (L/R at ground); it is taken where CLK rises.
+    The first bit is the lowest."""
     import rp2
 
     @rp2.asm_pio(sideset_init=rp2.PIO.OUT_LOW, in_shiftdir=rp2.PIO.SHIFT_RIGHT, autopush=True, push_thresh=32)
@@ -52,14 +54,16 @@ class Microphone:
         filtered(ratio, gain)  # raises ValueError
 
     def ring(self, samples: int, block: int) -> Filtered:
-        """A ring of at least so many samples, which is filled until it is closed, or until its state machine is to fill another."""
+        """A ring of at least so many samples, which is filled until it is closed,
+        or until its state machine is to fill another."""
         if self._sm in running:
             running[self._sm].close()
         return Filtered(samples, block, self.rate, self._pins, self._sm, self._ratio, self._gain)
 
 
 class Filtered(Filled):
-    """The newest samples, by an interrupt. If interrupts are off for longer than the ring of bits, count goes on by a ring of samples."""
+    """The newest samples, by an interrupt. If interrupts are off for longer than the ring of bits,
+    count goes on by a ring of samples."""
 
     count: int
 
@@ -85,7 +89,8 @@ class Filtered(Filled):
         clk, data = Pin(pins[0]), Pin(pins[1], Pin.IN)
         self._program = _program()
         machine = rp2.StateMachine(sm, self._program, freq=_STEPS * ratio * rate, sideset_base=clk, in_base=data)
-        # At a block's end one channel starts the other, which gives it the beginning of the next of four, and so starts it.
+        # At a block's end one channel starts the other, which gives it the beginning of the next of four,
+        # and so starts it.
         control = again.pack_ctrl(inc_write=False, ring_sel=False, ring_size=4)
         again.config(read=self._begins, write=fill.registers[WRITE_AND_START:], count=1, ctrl=control)
         control = fill.pack_ctrl(inc_read=False, irq_quiet=False, treq_sel=pace_of(sm), chain_to=again.channel)

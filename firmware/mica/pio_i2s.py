@@ -3,8 +3,9 @@
     microphone = mica.pio_i2s.Microphone(sck=16, ws=17, sd=18)
     with mica.audio.listen(model, microphone) as words: ...
 
-A state machine of PIO makes the clock and takes the upper 16 bits of the left word; DMA puts them into the ring that listen() reads. There are no
-interrupts. machine.I2S, which copies each byte in interrupts, takes a fifth of a Pico's time for the same samples.
+A state machine of PIO makes the clock and takes the upper 16 bits of the left word;
+DMA puts them into the ring that listen() reads. There are no interrupts.
+machine.I2S, which copies each byte in interrupts, takes a fifth of a Pico's time for the same samples.
 """
 
 from array import array
@@ -21,7 +22,8 @@ running: dict[
 
 
 def _program():
-    """A frame of the left word: SCK is bit 0 of side(), WS bit 1, which falls a bit before the word. Bits are taken where SCK rises."""
+    """A frame of the left word: SCK is bit 0 of side(), WS bit 1, which falls a bit before the word.
+    Bits are taken where SCK rises."""
     import rp2
 
     @rp2.asm_pio(sideset_init=(rp2.PIO.OUT_LOW, rp2.PIO.OUT_LOW), in_shiftdir=rp2.PIO.SHIFT_LEFT)
@@ -67,7 +69,8 @@ def channels(n: int) -> list[Any]:
 
 
 def end(dma: Any) -> None:
-    # First disabled: where an RP2350 ends a channel, the one behind it may start (erratum E5). close() would let it run.
+    # First disabled: where an RP2350 ends a channel, the one behind it may start (erratum E5).
+    # close() would let it run.
     dma.ctrl = dma.pack_ctrl(enable=False)
     dma.active(0)
 
@@ -89,7 +92,8 @@ class Microphone:
         self._sck, self._sd, self._sm = sck, sd, sm
 
     def ring(self, samples: int, block: int) -> Filled:
-        """A ring of at least so many samples, which is filled until it is closed, or until its state machine is to fill another."""
+        """A ring of at least so many samples, which is filled until it is closed,
+        or until its state machine is to fill another."""
         if self._sm in running:
             running[self._sm].close()
         return Filled(samples, block, self.rate, self._sck, self._sd, self._sm)

@@ -4,7 +4,8 @@ p = m.profile()
 p                # a table: microseconds, share, million multiply-accumulates a second, C or Python
 p.chart()        # bars
 p.save("p.json") # for chrome://tracing or ui.perfetto.dev
-p.us             # microseconds of each layer, the shortest of the runs; p.total: of run(), p.overhead: outside of layers
+p.us             # microseconds of each layer, the shortest of the runs; p.total: of run(),
+                 p.overhead: outside of layers
 """
 
 import gc

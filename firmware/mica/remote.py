@@ -14,7 +14,7 @@ lines, which programs print. An error is an exception, which the raw REPL report
                             mica:end <nbytes> <crc32>
     evaluate(samples)       mica:y <hex>                                                    each sample: all its outputs
                             mica:end <samples> <crc32>                                      of all these bytes
-    bench(read, mask, runs, mica:step <index> <ticks> <C or Python>                         each step: the shortest of the runs
+    bench(read, mask, runs, mica:step <index> <ticks> <C or Python>                         each step: its shortest
           x, ...)           mica:total <ticks>                                              Model.run(), the shortest
                             mica:heap <bytes>                                             free, with the model loaded
     unload()                nothing
@@ -83,8 +83,8 @@ def run(*inputs: Any) -> None:
 def _watch(m, inputs, last, look):
     """Run the steps up to `last`. Right after each, call look(layer, its CRC-32, its output).
 
-    Of a strip, which ends with the last of its layers, look() is called at each piece with the CRC-32 None, and once more with
-    None for what it wrote.
+    Of a strip, which ends with the last of its layers, look() is called at each piece with the CRC-32 None,
+    and once more with None for what it wrote.
     """
     _fill(m, inputs)
     m.begin()

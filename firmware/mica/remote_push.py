@@ -4,7 +4,8 @@
     where()                  mica:window <bytes>                               with a window of halves; else nothing
                              mica:at <0|1|plain|none> <plain bytes> <plain CRC-32> <halves in use, by bits>
                              mica:half <index> <state> <sequence> <bytes> <reason as hex>        both
-    files()                  mica:file <bytes> <crc32> <offset in the window, -1> <path as hex>  in /rom, and in the current folder
+    files()                  mica:file <bytes> <crc32> <offset in the window, -1> <path as hex>  in /rom,
+                             and in the current folder
     begin(half)              nothing: its log is blank from now on
     blocks(half, n)          mica:block <crc32>                                of the first n blocks
     write(half, n, parts)    nothing: block n, of (offset in the window, bytes), (-1, bytes of `data` in turn)
@@ -17,7 +18,8 @@
     finish(name, size, sha,  mica:confirmed, or mica:rejected <reason as hex>  after its trial it has its name
            key)
 
-crc32 is zlib's, 8 hexadecimal digits. A name is in hexadecimal as well, in calls too: it may have blanks, and any character.
+crc32 is zlib's, 8 hexadecimal digits. A name is in hexadecimal as well, in calls too: it may have blanks,
+and any character.
 """
 
 import os

@@ -4,8 +4,9 @@ A piece is some rows of one layer; how many, follows from what rows of that laye
 is known: a layer begins with one row, and only when its multiplications, at the price of those before, fit in what is
 left of the slice. What is learned stays with the model, so later runs cut better.
 
-Nothing of a paused run lies outside of the arena, which stays busy: whatever would overwrite it is refused. A layer that
-a hook or a Python fallback carries out, and one of a single row (recurrent, a small softmax), cannot be cut.
+Nothing of a paused run lies outside of the arena, which stays busy: whatever would overwrite it is refused.
+A layer that a hook or a Python fallback carries out, and one of a single row (recurrent, a small softmax),
+cannot be cut.
 """
 
 from array import array
@@ -15,9 +16,11 @@ _UNIT = 16  # costs are kept in 1/16 us, because a row can take less than a micr
 
 
 class Run:
-    """A run that has begun: `layer` and `row` say how far it is. Model.start() makes it, Model.resume() goes on with it.
+    """A run that has begun: `layer` and `row` say how far it is.
+    Model.start() makes it, Model.resume() goes on with it.
 
-    `layer` counts steps, and a strip is one step; `row` is then a row of any of its layers. What is learned is of layers.
+    `layer` counts steps, and a strip is one step; `row` is then a row of any of its layers.
+    What is learned is of layers.
     """
 
     def __init__(self, model: Model) -> None:
@@ -45,7 +48,8 @@ class Run:
         self._inside = False
 
     def check(self) -> None:
-        """Raise RuntimeError in a piece of the run itself: a hook, a timer or a thread may neither go on with it nor end it."""
+        """Raise RuntimeError in a piece of the run itself: a hook, a timer or a thread may neither go on with it nor
+        end it."""
         if self._inside:
             raise RuntimeError("the run is at work: only between its pieces can it be resumed or stopped")
 

@@ -241,7 +241,8 @@ def mount(flash: Any, found: Half | str | None) -> None:
 def try_half(half: Half, key: bytes | None = None) -> bool:
     """The trial: every model that the half brings has to pass its self-test. Returns whether it is confirmed.
 
-    What is at /rom stays there. Ctrl-C, and what is raised outside of the models' tests, leaves the half on trial: only a reset rejects it.
+    What is at /rom stays there. Ctrl-C, and what is raised outside of the models' tests,
+    leaves the half on trial: only a reset rejects it.
     """
     if half.begun:
         half.reject("the board was reset during the trial")

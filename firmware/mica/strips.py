@@ -1,7 +1,8 @@
-"""Models with strips (`mica pack --ram`), layer by layer: a strip is one step of a run, and makes some rows of each layer in turn.
+"""Models with strips (`mica pack --ram`), layer by layer: a strip is one step of a run,
+and makes some rows of each layer in turn.
 
-Imported only for such models. What watches layers sees calls: some rows of one layer. Layer.output() is then the rows that the call
-makes, Layer.input(i) those that it reads.
+Imported only for such models. What watches layers sees calls: some rows of one layer.
+Layer.output() is then the rows that the call makes, Layer.input(i) those that it reads.
 """
 
 from binascii import crc32
@@ -88,7 +89,8 @@ def layers(
 
 
 class Hooked:
-    """A strip with a hook on one of its layers: before and after are called at each of its calls, and around does its rows."""
+    """A strip with a hook on one of its layers: before and after are called at each of its calls,
+    and around does its rows."""
 
     def __init__(self, step: Any, layer: Layer, hook: Hook, model: _mica.Model) -> None:
         self._step = step
@@ -138,7 +140,8 @@ def fallback(
     model: _mica.Model,
     index: int,
 ) -> Callable[[], None]:
-    """Return a function without arguments that makes the rows of the call at work: make(step)() of a picture of these rows.
+    """Return a function without arguments that makes the rows of the call at work: make(step)()
+    of a picture of these rows.
 
     step_of: operators.Step.
     """

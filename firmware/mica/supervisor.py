@@ -101,11 +101,13 @@ class _Source:
 class Supervisor:
     """See above. `model` and `spare` are paths, buffers or Models; a path is read again at each reload.
 
-    spare: takes the model's place; its inputs and outputs must have the model's shapes, else ValueError. Given as a Model
-    it is in memory all the time, else only when it is needed. timeout_ms: 0 for none. setup(model) is called with each Model that was
-    loaded, for hooks. on_event(kind, detail) is told of every event. arena, key and weights: as for Model; the last two for paths and buffers.
+    spare: takes the model's place; its inputs and outputs must have the model's shapes, else ValueError.
+    Given as a Model it is in memory all the time, else only when it is needed. timeout_ms: 0 for none.
+    setup(model) is called with each Model that was loaded, for hooks. on_event(kind, detail) is told of every event.
+    arena, key and weights: as for Model; the last two for paths and buffers.
 
-    model: the Model in use. on_spare: whether that is the spare. counts: of each kind of event. events: the last 16, as (ticks_ms, kind, detail).
+    model: the Model in use. on_spare: whether that is the spare. counts: of each kind of event.
+    events: the last 16, as (ticks_ms, kind, detail).
     """
 
     def __init__(

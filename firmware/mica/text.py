@@ -3,8 +3,8 @@
     for piece in mica.generate(m, "Once upon a time", max_tokens=100, temperature=0.8, top_k=40, seed=1):
         print(piece, end="")
 
-A seed gives the same text on every board and on the host: tokens are drawn in integers (SPEC.md, TOKENS). What was said goes on:
-the next generate() continues the text, until m.reset().
+A seed gives the same text on every board and on the host: tokens are drawn in integers (SPEC.md, TOKENS).
+What was said goes on: the next generate() continues the text, until m.reset().
 """
 
 from array import array
@@ -21,7 +21,8 @@ class Said:
 
     def __init__(self, m: Any, facts: Any) -> None:
         self.now: tuple[Any, ...] = (0, None, None, None)
-        # A token that is made again writes the same rows of a cache again. A state without positions has to be put back before.
+        # A token that is made again writes the same rows of a cache again.
+        # A state without positions has to be put back before.
         self._state = m.state if facts.position is None else None
         self._kept = None if self._state is None else bytearray(self._state)
         self._kept_at = None  # the `now` that the copy is of
@@ -40,11 +41,14 @@ class Said:
 class Text:
     """An iterator over the text that follows the prompt, each a str of whole characters; `for` and `async for` alike.
 
-    It ends at the end of the text. At temperature 0 each token is the likeliest, else it is drawn, among the top_k likeliest (0: all).
-    stop: text, or several, at which it ends too; that text is left out. slice_us: how long `async for` runs before it lets other tasks run.
+    It ends at the end of the text. At temperature 0 each token is the likeliest, else it is drawn,
+    among the top_k likeliest (0: all).
+    stop: text, or several, at which it ends too; that text is left out.
+    slice_us: how long `async for` runs before it lets other tasks run.
 
-    What raises in the middle of a token (Ctrl-C, a hook, want of memory) leaves the text where it was: to go on with the iterator, or with
-    another one, makes the same token again. tokens: how many there are so far.
+    What raises in the middle of a token (Ctrl-C, a hook, want of memory)
+    leaves the text where it was: to go on with the iterator, or with another one, makes the same token again.
+    tokens: how many there are so far.
     """
 
     def __init__(
@@ -90,7 +94,8 @@ class Text:
             left = facts.positions - at - n + 1
             if left < (max_tokens or 1):
                 raise ValueError(
-                    f"generate: a prompt of {n} tokens and {max_tokens or 1} more at position {at}, but this model has {facts.positions} positions; m.reset() begins again"
+                    f"generate: a prompt of {n} tokens and {max_tokens or 1} more at position {at}, but this model has "
+                    f"{facts.positions} positions; m.reset() begins again"
                 )
             max_tokens = max_tokens or left
         self._model = model
@@ -104,8 +109,9 @@ class Text:
         self._random = array("I", [(seed * 2654435761 + 2654435769) & 0xFFFFFFFF or 1])
         self._stops = stops
         self._slice_us = slice_us
-        # Where another Text made the last token: how many tokens of the prompt the model was given; random state; tokens made; bytes of a
-        # character that is not whole yet; text that may be the beginning of a stop; whether it is over.
+        # Where another Text made the last token: how many tokens of the prompt the model was given; random state;
+        # tokens made; bytes of a character that is not whole yet; text that may be the beginning of a stop;
+        # whether it is over.
         self._far = (0, self._random[0], 0, b"", "", False)
 
     def _own(self):
@@ -196,7 +202,8 @@ class Text:
             model._run = None
 
     def _drawn(self, m):
-        """Draw the token behind the one that the model was given: return Said's new `now`, and the new text. Changes nothing that counts."""
+        """Draw the token behind the one that the model was given: return Said's new `now`, and the new text.
+        Changes nothing that counts."""
         facts = self._facts
         at, last = self._said.now[:2]
         fed, random, tokens, data, held, _ = self._own()

@@ -3,8 +3,9 @@
     m = mica.Model("/rom/m.mica", weights=60000)  # bytes at most
     m = mica.Model("/rom/m.mica", weights="auto")  # three quarters of the free heap at most, and never its last 24 kB
 
-The layers that gain most for a byte come first: the metadata `weights` of a file, which `mica pack --board` writes, names them. Without
-it those that multiply come, in their order. deinit() gives the copies back. If an allocation fails, the layer reads flash.
+The layers that gain most for a byte come first: the metadata `weights` of a file, which `mica pack --board` writes,
+names them. Without it those that multiply come, in their order. deinit() gives the copies back.
+If an allocation fails, the layer reads flash.
 """
 
 import gc

@@ -3,17 +3,20 @@
     import mica_fleet
     mica_fleet.run()  # as fleet.json says, which `mica fleet join` writes
 
-fleet.json: fleet, name, host; and port, password, wifi ([network, password]), models (paths; all .mica files by default),
-keepalive (seconds), key (what a push is signed with; push.py takes none without). The user at the broker has the board's
-name. Another MQTT client, with umqtt.simple's methods, is taken by Agent(settings, client).
+fleet.json: fleet, name, host; and port, password, wifi ([network, password]), models (paths;
+all .mica files by default), keepalive (seconds), key (what a push is signed with; push.py takes none without).
+The user at the broker has the board's name. Another MQTT client, with umqtt.simple's methods,
+is taken by Agent(settings, client).
 
     mica/F/from/B/state   retained, and the will: up or down, boot, session; with up, JSON about the board
     mica/F/to/B/run       a request: 24 bytes and the inputs (host_tools/mica_fleet/wire.py)
     mica/F/from/B/out     an answer: 32 bytes and the outputs, or a text
-    mica/F/from/B/stat    retained, every 30 s, and after work: JSON: runs, errors, ms of the last runs, us of each model's last, heap
+    mica/F/from/B/stat    retained, every 30 s, and after work: JSON: runs, errors, ms of the last runs,
+                          us of each model's last, heap
 
-A session begins with each connection: what was on its way in an older one is gone, and the host asks again. Whatever comes, and
-whatever fails, the loop goes on; only Ctrl-C ends it. Requests that are damaged are dropped, which their time-out mends.
+A session begins with each connection: what was on its way in an older one is gone, and the host asks again.
+Whatever comes, and whatever fails, the loop goes on; only Ctrl-C ends it.
+Requests that are damaged are dropped, which their time-out mends.
 """
 
 import gc
@@ -120,7 +123,8 @@ def connect_wifi(ssid: str, password: str, seconds: float = 20) -> None:
 
 
 class Agent:
-    """`client`: an object with umqtt.simple's methods in place of our own client; it has the server, name and password already."""
+    """`client`: an object with umqtt.simple's methods in place of our own client;
+    it has the server, name and password already."""
 
     def __init__(self, settings: dict[str, Any], client: Any | None = None) -> None:
         self.settings = settings
@@ -255,7 +259,8 @@ class Agent:
         self._birth()
 
     def compute(self, model: Any, inputs: Any) -> bytes:
-        """Outputs of a loaded model as they lie in its tensors; `inputs` likewise. ValueError: inputs of another size."""
+        """Outputs of a loaded model as they lie in its tensors; `inputs` likewise.
+        ValueError: inputs of another size."""
         m = model._m
         sizes = [m.tensor(t).nbytes for t in m.inputs]
         if sum(sizes) != len(inputs):
@@ -366,7 +371,8 @@ class Agent:
         self._send(view, status, data, us)
 
     def _load(self, crc):
-        """The loaded model of this CRC-32; None where there is no such file. Where memory is short, others are let go."""
+        """The loaded model of this CRC-32; None where there is no such file.
+        Where memory is short, others are let go."""
         model = self._models.get(crc)
         if model is not None or crc not in self._paths:
             return model

@@ -1,4 +1,5 @@
-"""A board that listens tells a house: each event goes to an MQTT broker, where Home Assistant has a device trigger for each word.
+"""A board that listens tells a house: each event goes to an MQTT broker,
+where Home Assistant has a device trigger for each word.
 
     words = mica.audio.listen(model, microphone)
     house = mica_fleet.house.House("fleet.json", ["yes", "no"])
@@ -9,7 +10,8 @@
             house.tell(event)
 
 fleet.json of `mica fleet join` tells the fleet's broker, and `mica fleet serve --ha` shows the board. A dict such as
-{"name": "kitchen", "host": "192.168.1.5", "user": "ears", "password": "..."} tells a broker of one's own, and the board shows itself.
+{"name": "kitchen", "host": "192.168.1.5", "user": "ears", "password": "..."} tells a broker of one's own,
+and the board shows itself.
 
     mica/F/from/B/event   (own broker: mica/NAME/event) JSON: label, score, ms
     .../state             retained, and the will, as in mica_fleet
@@ -29,7 +31,8 @@ _TRIGGER["value_template"] = "{{ value_json.label }}"
 
 
 class House:
-    """`client`: an object with umqtt.simple's methods in place of our own client. told: how many events the broker has."""
+    """`client`: an object with umqtt.simple's methods in place of our own client.
+    told: how many events the broker has."""
 
     def __init__(self, settings: str | dict[str, Any], labels: Sequence[str], client: Any | None = None) -> None:
         if isinstance(settings, str):
@@ -65,7 +68,8 @@ class House:
         del self._waiting[:-_WAITING]
 
     async def live(self) -> None:
-        """Send what was told, for ever; connect again when the broker was away. A broker that is slow makes others wait."""
+        """Send what was told, for ever; connect again when the broker was away.
+        A broker that is slow makes others wait."""
         wait = 1
         while True:
             try:

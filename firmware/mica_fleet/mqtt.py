@@ -6,8 +6,9 @@
     c.subscribe("lamp/set")
     c.wait_msg()
 
-A packet is one write: pieces make a round trip last 40 ms. It has to be there whole after `timeout_ms`. A message that comes while a call waits
-for its acknowledgement goes to the callback in the next check_msg() or wait_msg(), so a callback may publish. Sessions are clean.
+A packet is one write: pieces make a round trip last 40 ms. It has to be there whole after `timeout_ms`.
+A message that comes while a call waits for its acknowledgement goes to the callback in the next check_msg()
+or wait_msg(), so a callback may publish. Sessions are clean.
 OSError: the connection is gone; MQTTException: the broker refuses. After either, connect() again.
 """
 
@@ -40,7 +41,8 @@ def _left(since, ms):
 
 
 class Client:
-    """largest: bytes of a packet that is taken; a longer one is read and dropped. wrap: makes a TLS socket of the socket."""
+    """largest: bytes of a packet that is taken; a longer one is read and dropped.
+    wrap: makes a TLS socket of the socket."""
 
     timeout_ms = 5000
     sock = cb = _will = None
@@ -97,7 +99,8 @@ class Client:
 
     def close(self) -> None:
         sock, self.sock = self.sock, None
-        # Packet id -> SUBACK's code, 0 for PUBACK; messages that came while a call waited; when a ping was sent that has no answer yet.
+        # Packet id -> SUBACK's code, 0 for PUBACK; messages that came while a call waited;
+        # when a ping was sent that has no answer yet.
         self._acks, self._inbox, self._asked = {}, [], None
         if sock is not None:
             sock.close()

@@ -1,14 +1,18 @@
-"""The models that a fleet wants this board to have (`mica fleet push`): fetched in chunks, tried, and only then in place.
+"""The models that a fleet wants this board to have (`mica fleet push`): fetched in chunks, tried,
+and only then in place.
 
     mica/F/to/B/want      retained: HMAC-SHA256 in 64 hexadecimal digits, a blank, and JSON: board, generation,
-                          models [{name, size, sha256, chunks}] and gone [names]; chunks is the CRC-32 of each, 8 digits a chunk
+                          models [{name, size, sha256, chunks}] and gone [names];
+                          chunks is the CRC-32 of each, 8 digits a chunk
     mica/F/blob/SHA/n     retained: chunk n, of 4096 bytes, of the file whose SHA-256 begins with these 16 digits
     mica/F/from/B/have    retained, JSON: generation, verdict (fetching, confirmed, rejected, refused), reason
 
-The HMAC is over the JSON, with the key in fleet.json. A want that is not signed with it, is another board's, or is older than the last
-one is refused. Chunks are asked for one at a time and checked one by one; those that are there after a reset are not fetched again. A file
-has its name only after its trial (slots.py), and all files of a want get theirs after the last one's, so whenever power fails
-there is a whole model: the old one, or the new. A reset in the midst of a trial is the model's fault, as it is in slots.py.
+The HMAC is over the JSON, with the key in fleet.json. A want that is not signed with it, is another board's,
+or is older than the last one is refused. Chunks are asked for one at a time and checked one by one;
+those that are there after a reset are not fetched again. A file has its name only after its trial (slots.py),
+and all files of a want get theirs after the last one's, so whenever power fails
+there is a whole model: the old one, or the new. A reset in the midst of a trial is the model's fault,
+as it is in slots.py.
 On a board with a ROMFS window of halves the files go into the idle half, and are used in place (rom.py).
 """
 
@@ -239,7 +243,8 @@ class Pusher:
         self._tell(**self.have)
 
     def _to_rom(self, want, problem):
-        """Have the models at /rom. What is wrong with them, or None; problem: a reset in the midst of their trial, or None."""
+        """Have the models at /rom. What is wrong with them, or None;
+        problem: a reset in the midst of their trial, or None."""
         rom = self.rom
         files = rom.files()
         if all(rom.there(m) for m in want["models"]) and not [n for n in want["gone"] if n in files]:
@@ -285,7 +290,8 @@ class Pusher:
         return self._tried[sha]
 
     def _try(self, trial, *args):
-        """The verdict of a trial. An exception meanwhile is not the model's fault: only a reset leaves "trying" behind."""
+        """The verdict of a trial. An exception meanwhile is not the model's fault: only a reset leaves "trying"
+        behind."""
         try:
             self.agent.unload()
             self.keep(verdict="trying")

@@ -1,4 +1,5 @@
-"""A fleet's models in the halves of the ROMFS window (slots.py): the idle half is written here, on the board, chunk by chunk.
+"""A fleet's models in the halves of the ROMFS window (slots.py): the idle half is written here, on the board,
+chunk by chunk.
 
 The new image holds the files at /rom, without those to remove, and the new models. Files that stay are copied from half
 to half. A chunk that is at its place already is not fetched again, so a push that was cut short goes on from there. The
@@ -69,7 +70,8 @@ def write(
     fetch: Callable[[dict[str, Any], int], Generator[bool, None, Any]],
     pause: bool,
 ) -> Generator[bool, None, int | str | None]:
-    """A generator: write the idle half, and commit it. Its index; None where nothing is to be written, a text where it cannot be.
+    """A generator: write the idle half, and commit it. Its index;
+    None where nothing is to be written, a text where it cannot be.
 
     fetch(model, n): a generator that returns chunk n. `pause` is yielded between pieces of work. Raises InUse.
     """
@@ -118,7 +120,8 @@ def write(
 
 
 def _chunks(start, at, begin, end, source, block):
-    """A generator: the bytes from begin to end of a model whose image begins at `at`, chunk by chunk: fetched, or where they are."""
+    """A generator: the bytes from begin to end of a model whose image begins at `at`, chunk by chunk: fetched,
+    or where they are."""
     model, fetch, last = source
     parts, data = block
     while begin < end:

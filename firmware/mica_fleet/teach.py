@@ -1,10 +1,13 @@
 """The head on this board goes to the fleet, and the sum of all boards' heads comes back (`mica fleet teach`).
 
-    mica/F/to/B/teach     HMAC-SHA256 and a blank, as of a want (push.py); JSON: board, generation, path, given; a newline; and the
+    mica/F/to/B/teach     HMAC-SHA256 and a blank, as of a want (push.py); JSON: board, generation, path, given;
+                          a newline; and the
                           state of the sum, or nothing where the fleet asks for this board's head
-    mica/F/from/B/head    JSON: generation, taken (that of the last sum here), reason; a newline; and the state that was asked for
+    mica/F/from/B/head    JSON: generation, taken (that of the last sum here), reason; a newline;
+                          and the state that was asked for
 
-given: the CRC-32 of the state that this board gave, in 8 digits. A head that has learnt more since is not written over. A sum
+given: the CRC-32 of the state that this board gave, in 8 digits. A head that has learnt more since is not written over.
+A sum
 is taken once: its generation is kept before it is written. A Learner takes it up where it is made, or by restore().
 """
 

@@ -131,7 +131,8 @@ class Quantised:
     def __buffer__(self, flags: int, /) -> memoryview: ...
 
 class step:  # not a name of the module: what is in Model.steps
-    """One layer, or a strip of several. step() runs it, step(begin, end) only these of its rows; neither allocates anything.
+    """One layer, or a strip of several. step() runs it, step(begin, end) only these of its rows;
+    neither allocates anything.
 
     Rows of a strip, which are those of all its layers, run from 0 on, one behind the other.
     """
@@ -189,7 +190,8 @@ class Model:
     def step_params(self, i: int, /) -> tuple[int, ...]:
         """All 16 parameters of a step as its record has them."""
     def step_constant(self, i: int, k: int, typecode: str, /) -> memoryview:
-        """Constant k of step i where it lies in the file; empty where there is none. ValueError where it lies outside."""
+        """Constant k of step i where it lies in the file; empty where there is none.
+        ValueError where it lies outside."""
     def replace(self, i: int, f: Callable[[], object] | None, /) -> None:
         """Step i calls f() from now on; with None it is the engine's again."""
     def meta(self, key: str, /) -> str | None: ...
@@ -202,14 +204,15 @@ class Model:
         """Whether step i is part of a strip."""
 
     def call(self, i: int, at: int, /) -> int:
-        """In the strip that begins with step i, the call that row `at` belongs to: its step << 16, plus the rows of it that
-        are left; 0 at the end. What it reads and writes is in place then. 0 begins again."""
+        """In the strip that begins with step i, the call that row `at` belongs to: its step << 16,
+        plus the rows of it that are left; 0 at the end. What it reads and writes is in place then. 0 begins again."""
 
     def ran(self, n: int, /) -> None:
         """Somebody else has made n rows of that call."""
 
     def rows(self, id: int, /) -> tuple[int, int, int]:
-        """(first, made, have): rows [first, have) of a tensor are in memory, of which the last call makes [made, have)."""
+        """(first, made, have): rows [first, have) of a tensor are in memory, of which the last call makes [made,
+        have)."""
 
     def golden(self, i: int, /) -> memoryview:
         """Vector i of the file: all inputs, then all outputs, each padded to a multiple of 4 bytes; read only."""
@@ -224,8 +227,8 @@ class Model:
     def rearm(self) -> None:
         """Write the guard words round the arena again, as load() does, and make the copies of hold() again."""
     def hold(self, i: int, /) -> int:
-        """Let step i read a copy of its constants in RAM until deinit(). Returns the copy's bytes, 0 where there is nothing to
-        copy. Raises MemoryError, and then nothing has changed."""
+        """Let step i read a copy of its constants in RAM until deinit().
+        Returns the copy's bytes, 0 where there is nothing to copy. Raises MemoryError, and then nothing has changed."""
     def reset_state(self) -> None:
         """Set the state tensors back to their zero points, as after load."""
     def put_state(self, kept: Buffer | None, /) -> None:
@@ -235,13 +238,15 @@ class Model:
 arena: Arena  # the static one
 
 def cores(n: int = ..., /) -> int:
-    """Runs steps on n cores, 1 or 2; returns on how many they do run: 1 where there is no second core, or a thread has it."""
+    """Runs steps on n cores, 1 or 2; returns on how many they do run: 1 where there is no second core,
+    or a thread has it."""
 
 def sample(scores: Buffer, scale: float, temperature: int, top_k: int, state: Buffer, /) -> int:
     """A token by its score, int8. temperature: in thousandths, 0 for the largest; state: 4 bytes, changed."""
 
 def learn(op: int, numbers: Buffer, work: Buffer, blocks: tuple[bytearray, ...], arg: int, /) -> bool:
-    """One operation of a head: 0 teach the example to class arg, 1 step arg of learning, 2 find its class. See mica.learn.
+    """One operation of a head: 0 teach the example to class arg, 1 step arg of learning, 2 find its class.
+    See mica.learn.
 
     numbers: array("i") of kind, width, keep, setting, and what 2 finds: class, score, margin. The example is the second
     half of `work`. Returns whether 1 has more to do.
@@ -253,14 +258,17 @@ def pdm(ratio: int, gain: int, /) -> bytearray:
 
 @overload
 def pdm(filter: bytearray, bits: Buffer, samples: Buffer, address: int, /) -> int:
-    """Filter what DMA has written to a ring of bits, up to an address, into a ring of samples; return their number so far, modulo 2^24."""
+    """Filter what DMA has written to a ring of bits, up to an address, into a ring of samples;
+    return their number so far, modulo 2^24."""
 
 def see(numbers: Buffer, frame: Buffer, table: Buffer, begin: int, end: int, out: Buffer, /) -> None:
-    """Rows [begin, end) of a frame as a picture. numbers: array("H"), see mica.pictures; table: 256 int8 for each channel."""
+    """Rows [begin, end) of a frame as a picture. numbers: array("H"), see mica.pictures;
+    table: 256 int8 for each channel."""
 
 def info() -> Info: ...
 def load(buf: Buffer, arena: Arena | Buffer | None = None, *, missing_kernels: bool = False) -> Model:
-    """Load a file. With `missing_kernels` also one that needs kernels this firmware lacks: such a step wants replace()."""
+    """Load a file. With `missing_kernels` also one that needs kernels this firmware lacks: such a step wants
+    replace()."""
 
 Operand = tuple[Buffer, Sequence[int], int, float]  # buffer, shape, zero point, scale
 
@@ -273,4 +281,5 @@ def run_kernel(
     params: Sequence[int],
     /,
 ) -> tuple[str, int] | None:
-    """A kernel of int8 on any buffers: see mica.kernels. None, or why not, and which constant (0 to 5) or parameter (from 6 on) is wrong."""
+    """A kernel of int8 on any buffers: see mica.kernels. None, or why not, and which constant (0 to 5)
+    or parameter (from 6 on) is wrong."""

@@ -25,11 +25,12 @@ __all__ = ["Model", "__version__", "load", "pack", "train"]
 def pack(model: str | Path, samples: Samples = None, **options: Unpack[Options]) -> Packed:
     """Quantises an ONNX or TensorFlow Lite model and packs it for boards.
 
-    samples: real inputs, for the ranges of tensors: an array [n, ...input shape] for a model with one input, a dict of arrays by
-    input name, or a file or folder as for `mica pack --calib`. None takes made-up samples, which costs accuracy.
+    samples: real inputs, for the ranges of tensors: an array [n, ...input shape] for a model with one input,
+    a dict of arrays by input name, or a file or folder as for `mica pack --calib`.
+    None takes made-up samples, which costs accuracy.
     options: `mica.compile.packed.Options` has them with their units.
-    Raises mica.errors.MicaError for wrong input, and mica.errors.Unsupported where the model cannot be packed or does not fit
-    `board`.
+    Raises mica.errors.MicaError for wrong input, and mica.errors.Unsupported where the model cannot be packed or does
+    not fit `board`.
     """
     from mica.compile import packed
 
@@ -47,8 +48,8 @@ def train(data: str | Path, **options: Any) -> Result:
     """Train a model on a folder with a folder of examples for each label, or on a table.
 
     `result.save("x.mica")` keeps it. options: of `mica train`, as in `mica.training.run.Options`. Raises
-    mica.errors.MicaError for data that nothing can be learnt from, and mica.errors.Unsupported where no network keeps the
-    contract.
+    mica.errors.MicaError for data that nothing can be learnt from, and mica.errors.Unsupported where no network keeps
+    the contract.
     """
     from mica.training import run
 

@@ -92,7 +92,8 @@ class CustomOps:
 
     @classmethod
     def read(cls, paths: Sequence[str | Path]) -> CustomOps:
-        """The operators of all files; the last one has a name. Raises MicaError where a file cannot be executed, or says nothing."""
+        """The operators of all files; the last one has a name. Raises MicaError where a file cannot be executed,
+        or says nothing."""
         operators: dict[str, Operator] = {}
         sources = []
         for path in paths:
@@ -109,7 +110,8 @@ class CustomOps:
         return cls(operators, "\n".join(sources))
 
     def values_s8(self, definition: bytes, xs: Sequence[np.ndarray], x: Sequence[Tensor], y: Tensor) -> np.ndarray:
-        """A step: int8 inputs -> int8 output, by way of real numbers. Raises Unsupported where the operator is not among these."""
+        """A step: int8 inputs -> int8 output, by way of real numbers.
+        Raises Unsupported where the operator is not among these."""
         name, attributes = custom_definition(definition)
         if name not in self.operators:
             raise Unsupported(f"operator {name} is the user's own", todo="give the file that has it: --custom FILE.py")

@@ -55,7 +55,8 @@ class MicaError(Exception):
 
 
 class Unsupported(MicaError):
-    """This model or board cannot do that. `reasons`: one text for each thing that is in the way, where they were collected."""
+    """This model or board cannot do that. `reasons`: one text for each thing that is in the way,
+    where they were collected."""
 
     exit_code = 2
 
@@ -65,7 +66,8 @@ class Unsupported(MicaError):
 
     @classmethod
     def because(cls, found: str, reasons: Sequence[str], shown: Sequence[str] | None = None) -> Self:
-        """`found: reason`; of several reasons one line a cause. shown: lines that stand for them where they are many."""
+        """`found: reason`; of several reasons one line a cause.
+        shown: lines that stand for them where they are many."""
         lines = one_line_a_cause(reasons) if shown is None else shown
         return cls(f"{found}: {lines[0]}" if len(lines) == 1 else "\n  ".join([f"{found}:", *lines]), reasons)
 
@@ -124,7 +126,8 @@ def one_line_a_cause(problems: Sequence[str]) -> list[str]:
 
 
 def did_you_mean(name: str, known: Iterable[str], listed: str = "") -> str:
-    """ "did you mean RPI_PICO?" for Pico, rpi_pico and RPI_PIC0, "did you mean ESP32_GENERIC?" for ESP32; `listed` where nothing is like it."""
+    """ "did you mean RPI_PICO?" for Pico, rpi_pico and RPI_PIC0, "did you mean ESP32_GENERIC?" for ESP32;
+    `listed` where nothing is like it."""
     import difflib  # here: few commands fail
 
     def plain(text: str) -> str:

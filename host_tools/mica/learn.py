@@ -1,4 +1,5 @@
-"""A head that learns on a frozen network's embeddings: mica.Learner's own code, firmware/mica/heads.py, with the oracle's integers.
+"""A head that learns on a frozen network's embeddings: mica.Learner's own code, firmware/mica/heads.py,
+with the oracle's integers.
 
 head = Head("softmax", 64, model=digest(data))
 head.teach(embedding, "yes")    # int8 [64]
@@ -34,9 +35,11 @@ def digest(mica_file: bytes) -> bytes:
 
 
 class Head(_Base):
-    """A head as mica.Learner is one: labels, counts, teach(), forget(), closest(), predict(), state() take an embedding for inputs.
+    """A head as mica.Learner is one: labels, counts, teach(), forget(), closest(), predict(), state()
+    take an embedding for inputs.
 
-    width: elements of an embedding. model: digest() of the .mica file. settings: keep, loose, alarms, judged, as of mica.Learner.
+    width: elements of an embedding. model: digest() of the .mica file.
+    settings: keep, loose, alarms, judged, as of mica.Learner.
     """
 
     _learnt: Learnt
@@ -47,7 +50,8 @@ class Head(_Base):
 
     @classmethod
     def from_state(cls, data: bytes, *, model: bytes | None = None) -> Head:
-        """The head that state() wrote here or on a board. With `model`, one that was taught with another model raises MicaError."""
+        """The head that state() wrote here or on a board. With `model`, one that was taught with another model raises
+        MicaError."""
         kind, width, own = _heads.header(data)
         head = cls(kind, width, model=model or own)
         head.restore(data)
@@ -70,9 +74,11 @@ class Head(_Base):
         self._x[:] = x.tobytes()
 
     def add(self, other: Head, sign: int = 1) -> None:
-        """Add what another head of the same model was taught, as if all had been taught to this one. Prototypes alone can be added.
+        """Add what another head of the same model was taught, as if all had been taught to this one.
+        Prototypes alone can be added.
 
-        sign -1 undoes that. A label that does not go on from the other's, since it was forgotten meanwhile, stays whole then.
+        sign -1 undoes that. A label that does not go on from the other's, since it was forgotten meanwhile,
+        stays whole then.
         """
         if self.kind != "prototype" or (other.kind, other.width, other.model) != (self.kind, self.width, self.model):
             raise MicaError("only prototypes of the same model and width can be added up")

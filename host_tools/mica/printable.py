@@ -1,4 +1,5 @@
-"""Texts and numbers for people: text of somebody else's made fit for a terminal, figures without more digits than are known."""
+"""Texts and numbers for people: text of somebody else's made fit for a terminal,
+figures without more digits than are known."""
 
 import math
 from collections.abc import Iterable, Sequence

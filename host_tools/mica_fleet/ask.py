@@ -26,7 +26,8 @@ async def infer_body(
     timeout: float,
     client: str = "",
 ) -> tuple[bytes, dict[str, str]]:
-    """Body and headers of the answer. length: of the header inference_api.LENGTH. client: has a share of the boards. Raises ApiError."""
+    """Body and headers of the answer. length: of the header inference_api.LENGTH. client: has a share of the boards.
+    Raises ApiError."""
     model = service.models[name]
     call = await _apart(len(body), lambda: inference_api.parse(model, body, length))
     answers = await ask(service, metrics, name, call.samples, timeout, client)

@@ -36,7 +36,8 @@ _NOWHERE = 5.0  # seconds with boards at work, none of which has the model
 class FleetRunner(Runner):
     """A model on every board of a fleet; samples are shared out. They are independent: a model with state is refused.
 
-    Of a model that was cut, boards have parts, and a sample passes them in order; `model` is then inputs and outputs of the whole.
+    Of a model that was cut, boards have parts, and a sample passes them in order;
+    `model` is then inputs and outputs of the whole.
     """
 
     def __init__(
@@ -50,8 +51,8 @@ class FleetRunner(Runner):
         journal: Journal | None = None,
         others: Sequence[bytes] = (),
     ) -> None:
-        """With a journal, answers that an earlier coordinator has written there are not asked for again. others: of a model that was
-        cut, its other parts."""
+        """With a journal, answers that an earlier coordinator has written there are not asked for again.
+        others: of a model that was cut, its other parts."""
         super().__init__(data, target)
         self._route = Route([data, *others])
         self.model = self._route.whole
@@ -142,7 +143,8 @@ class FleetRunner(Runner):
             there = Counter(crc for crcs in self._has.values() for crc in crcs)
             has = ", ".join(f"{crc:08x} (on {n})" for crc, n in there.most_common(4)) or "none"
             raise MicaError(
-                f"{self.target}: no board has {self._route.named(never[0])} (CRC-32 {never[0]:08x}){why}; they have {has}",
+                f"{self.target}: no board has {self._route.named(never[0])} (CRC-32 {never[0]:08x}){why}; "
+                f"they have {has}",
                 todo="mica fleet push sends a model, mica fleet ls lists them",
             )
         if idle > _QUIET and not self._dispatcher.known and not self._waits:

@@ -36,7 +36,8 @@ _TRIES = 400  # cuts whose parts are looked at in full, until they fit
 
 @dataclass(frozen=True)
 class LinkSpeed:
-    """Between a board and the one that carries what is between parts. `delay`: seconds of a message beside its bytes."""
+    """Between a board and the one that carries what is between parts.
+    `delay`: seconds of a message beside its bytes."""
 
     rate: float  # bytes a second
     delay: float
@@ -181,7 +182,8 @@ class _Cutting:
             raise MicaError(f"{n} parts of a model with {len(self.cutter)} steps", todo="try fewer parts")
         if (misfit := self._misfit) is not None:
             raise MicaError(
-                f"no cut into {n} parts fits {self.board.name}; steps {misfit.piece.first} to {misfit.piece.end - 1} do not: "
+                f"no cut into {n} parts fits {self.board.name}; steps {misfit.piece.first} to "
+                f"{misfit.piece.end - 1} do not: "
                 f"{misfit.prediction.reasons[0]}",
                 todo="try more parts",
             )
@@ -197,8 +199,9 @@ def cut(
     must_fit: bool = True,
     custom: CustomOps = NO_CUSTOM,
 ) -> Cut:
-    """The file `data` in n parts (None: as few as fit), best by the objective. Each part has the golden vectors of the file, and the answers
-    of all together were compared with the uncut ones. Raises MicaError."""
+    """The file `data` in n parts (None: as few as fit), best by the objective.
+    Each part has the golden vectors of the file, and the answers of all together were compared with the uncut ones.
+    Raises MicaError."""
     c = _Cutting(data, board, link, objective, must_fit)
     if n is None:
         if c.whole.prediction.fits:
@@ -222,7 +225,8 @@ def cut(
 def run_parts(
     files: Sequence[bytes], inputs: Sequence[np.ndarray], custom: CustomOps = NO_CUSTOM
 ) -> tuple[list[np.ndarray], list[GoldenVector]]:
-    """Outputs of the whole, from parts one after the other in this process, or from a whole model; and what each was given and gave."""
+    """Outputs of the whole, from parts one after the other in this process, or from a whole model;
+    and what each was given and gave."""
     decoded = [(codec.decode(data), data) for data in files]
     decoded.sort(key=lambda pair: part.number if (part := parts.read(pair[0])) else 1)
     places = parts.chain([model for model, _ in decoded]).parts

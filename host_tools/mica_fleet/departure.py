@@ -16,7 +16,8 @@ _GONE_SECONDS = 3.0  # for the broker to read its files again, and end the board
 
 
 def leave(site: Site, boards: Sequence[str], say: Say) -> None:
-    """Raises MicaError where one is no board of the fleet, or there is no broker: what it has retained would come back with it."""
+    """Raises MicaError where one is no board of the fleet, or there is no broker: what it has retained would come back
+    with it."""
     unknown = [b for b in boards if b not in site.boards]
     if unknown:
         raise MicaError(f"{', '.join(unknown)} is no board of {site.fleet}", todo=f"mica fleet ls {site.path.stem}")

@@ -44,7 +44,8 @@ def encode_want(fleet_key: str, board: str, generation: int, models: Mapping[str
 def encode_lesson(
     fleet_key: str, board: str, generation: int, path: str, given: bytes = b"", total: bytes = b""
 ) -> bytes:
-    """Ask for the head at a path of a board; or, with a `total`, put that in its place if it still is the state that was `given`."""
+    """Ask for the head at a path of a board; or, with a `total`, put that in its place if it still is the state that
+    was `given`."""
     about = {"board": board, "generation": generation, "path": path, "given": f"{zlib.crc32(given):08x}"}
     return _signed(fleet_key, board, json.dumps(about).encode() + b"\n" + total)
 

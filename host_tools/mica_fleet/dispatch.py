@@ -2,16 +2,17 @@
 
     submit, birth, death, answer, audited, tick  ->  Send, Done, Withdrawn, Failed, Audit, Quarantined
 
-Every board has an inbox of its own and a credit of two requests, so that the next one is there when one ends. The answer is the
-acknowledgement. A request is asked again, before all others, when its board is lost, has a new session, or is late; the first
-right answer of a board that was asked counts. Since one file gives the same bytes everywhere, a second answer must be equal, and
-the host can compute any answer itself: a share is audited so, and a board that differs is put in quarantine and its unaudited
-answers are asked again. Of N boards with a model none gives more than 1/N of its answers unaudited, however fast it is. A late
-answer is compared for a while after its request was forgotten.
+Every board has an inbox of its own and a credit of two requests, so that the next one is there when one ends.
+The answer is the acknowledgement. A request is asked again, before all others, when its board is lost,
+has a new session, or is late; the first right answer of a board that was asked counts.
+Since one file gives the same bytes everywhere, a second answer must be equal, and
+the host can compute any answer itself: a share is audited so, and a board that differs is put in quarantine and its
+unaudited answers are asked again. Of N boards with a model none gives more than 1/N of its answers unaudited,
+however fast it is. A late answer is compared for a while after its request was forgotten.
 
-A late board keeps its credit until it answers, says goodbye or is born again, so a board that hangs costs two requests, not
-1/N of all. After three leases it is suspect, and is tried with one request at a time. Credit ends with the session, not with
-the time-out; a will of an older session says nothing.
+A late board keeps its credit until it answers, says goodbye or is born again, so a board that hangs costs two requests,
+not 1/N of all. After three leases it is suspect, and is tried with one request at a time.
+Credit ends with the session, not with the time-out; a will of an older session says nothing.
 """
 
 import heapq
@@ -31,10 +32,12 @@ _MOST_PAST, _PAST_SECONDS = 1000, 60.0  # requests that were forgotten, and late
 
 
 class Dispatcher:
-    """Gives requests to boards. Every method takes the time in seconds, of any clock that only goes forward, and returns what
-    is to be done. `counts` are for people: sent, answers, duplicates, unasked, asked_again, late, lost_boards, old_wills, audits.
+    """Gives requests to boards. Every method takes the time in seconds, of any clock that only goes forward,
+    and returns what is to be done. `counts` are for people: sent, answers, duplicates, unasked, asked_again, late,
+    lost_boards, old_wills, audits.
 
-    No event costs more the more boards there are, but for the heaps' log n. `states`: how many boards are up, down, suspect or quarantined;
+    No event costs more the more boards there are, but for the heaps' log n.
+    `states`: how many boards are up, down, suspect or quarantined;
     `changes` grows with each change of one.
     """
 
@@ -68,7 +71,8 @@ class Dispatcher:
         deadline: int = 0,
         size: int | None = None,
     ) -> list[Action]:
-        """A new request for the model with this CRC-32. `expected` is what one run takes, in seconds, where it is known; `size` the bytes of the
+        """A new request for the model with this CRC-32. `expected` is what one run takes, in seconds,
+        where it is known; `size` the bytes of the
         outputs: an answer of another size is wrong."""
         if key in self._works:
             raise MicaError(f"request {key} was submitted before")
@@ -168,8 +172,9 @@ class Dispatcher:
         return actions + self._pump(now)
 
     def tick(self, now: float) -> list[Action]:
-        """The time is now. Call it when `next_due` says so; more often does no harm. A caller that has a queue of events gives the time up to which
-        it has taken all of them, or what has been answered would be late."""
+        """The time is now. Call it when `next_due` says so; more often does no harm.
+        A caller that has a queue of events gives the time up to which it has taken all of them,
+        or what has been answered would be late."""
         while self._leases and self._leases[0][0] <= now:
             _, _, name, key, attempt = heapq.heappop(self._leases)
             b = self._boards[name]
@@ -188,7 +193,8 @@ class Dispatcher:
             if held.late < self.settings.late_leases:
                 self._lease(b, held, now)
             else:
-                # Its answer may have been lost alone, so the credit cannot be kept for ever: from now on it is tried out.
+                # Its answer may have been lost alone, so the credit cannot be kept for ever: from now on it is tried
+                # out.
                 del b.held[key, attempt]
                 b.suspect, b.alone = True, False
                 self._pool.place(b, now)
@@ -289,8 +295,8 @@ class Dispatcher:
         return [Failed(work.key, reason)]
 
     def _lose(self, b: Board, crashed: bool) -> list[Action]:
-        """All that the board held is asked again. It was at work on the oldest: if it crashed, that one is to blame, unless boards
-        crash without it as well."""
+        """All that the board held is asked again. It was at work on the oldest: if it crashed, that one is to blame,
+        unless boards crash without it as well."""
         self._crashes += crashed
         held, b.held, b.alone = list(b.held.values()), {}, False
         actions: list[Action] = []

@@ -191,7 +191,8 @@ class Bodies:
 
     @contextlib.contextmanager
     def body(self) -> Iterator[tuple[bytearray, Callable[[bytes], None], Callable[[], None]]]:
-        """A body, what adds a piece to it, and what says that it is whole. The pieces' memory is given back at the end. Adding raises TooMuch."""
+        """A body, what adds a piece to it, and what says that it is whole. The pieces' memory is given back at the end.
+        Adding raises TooMuch."""
         found = bytearray()
         self._coming[id(found)] = found
 

@@ -1,13 +1,16 @@
 """Home Assistant's MQTT discovery: boards and answers of a fleet as devices there, by `mica fleet serve --ha`.
 
-    homeassistant/device/mica_F_B/config    retained, JSON: a board: runs, errors, milliseconds of a run, free heap, connection
-    homeassistant/device/mica_F/config      likewise, the server: of each model what was answered last, and how sure it was
+    homeassistant/device/mica_F_B/config    retained, JSON: a board: runs, errors, milliseconds of a run, free heap,
+                                            connection
+    homeassistant/device/mica_F/config      likewise, the server: of each model what was answered last,
+                                            and how sure it was
     mica/F/said/MODEL                       retained, JSON: answer, score, board
     mica/F/said/_server                     retained, and the will: online or offline
 
-Home Assistant (2024.12 or later, which takes a whole device in one message) reads what boards say of themselves: templates make numbers of
-it, so that a board is shown as it is whether or not a server runs. An empty message takes a device away. Those who watch come in as
-the user `watch`, who may read this, and write nothing.
+Home Assistant (2024.12 or later, which takes a whole device in one message)
+reads what boards say of themselves: templates make numbers of it, so that a board is shown as it is whether or not a
+server runs. An empty message takes a device away. Those who watch come in as the user `watch`, who may read this,
+and write nothing.
 """
 
 import contextlib
@@ -50,7 +53,8 @@ def _component(unique: str, name: str, topic: str, template: str, **more: Any) -
 
 
 def triggers(topic: str, labels: Sequence[str]) -> dict[str, dict[str, Any]]:
-    """Device triggers for the words that a board listens for; firmware/mica_fleet/house.py has the same for a broker without a fleet."""
+    """Device triggers for the words that a board listens for;
+    firmware/mica_fleet/house.py has the same for a broker without a fleet."""
     return {
         f"word{k}": _TRIGGER | {"subtype": label, "payload": label, "topic": topic} for k, label in enumerate(labels)
     }
@@ -138,7 +142,8 @@ def server_config(site: Site, models: Mapping[str, ModelFile]) -> dict[str, Any]
 
 
 def answer_of(model: ModelFile, outputs: bytes) -> dict[str, Any]:
-    """The class with the largest score and that score; of one value, or of a model without scores, just that of its first output."""
+    """The class with the largest score and that score; of one value, or of a model without scores,
+    just that of its first output."""
     group = output_groups.read(model)[max(scores.place(model), 0)]
     y = output_groups.joined(model, group, split(model, model.outputs, outputs)).reshape(-1)
     best = int(y.argmax())
@@ -150,7 +155,8 @@ def answer_of(model: ModelFile, outputs: bytes) -> dict[str, Any]:
 
 
 class Discovery:
-    """Tells Home Assistant of boards as they come, and of what they answer, until close(). `answered` may be called from any thread."""
+    """Tells Home Assistant of boards as they come, and of what they answer, until close().
+    `answered` may be called from any thread."""
 
     def __init__(self, site: Site, models: Mapping[str, ModelFile]) -> None:
         """Raises MicaError where there is no broker, or it refuses, or a model's name cannot be in a topic."""

@@ -3,8 +3,9 @@
     GET  /v2, /v2/health/live, /v2/health/ready, /v2/models, /v2/models/M, /v2/models/M/ready     (M: also M/versions/1)
     POST /v2/models/M/infer                                                           GET /metrics
 
-An error is {"error": one line}: 400 a bad request, 401 no token, 404 no such model, 413 too large, 415 compressed, 500 the boards gave
-it up, 503 no board can answer now, 504 none has in time. A token is asked for everything but health. door.py has the bounds of what a client may take.
+An error is {"error": one line}: 400 a bad request, 401 no token, 404 no such model, 413 too large, 415 compressed,
+500 the boards gave it up, 503 no board can answer now, 504 none has in time.
+A token is asked for everything but health. door.py has the bounds of what a client may take.
 """
 
 import asyncio
@@ -34,7 +35,8 @@ _BODIES = 48 << 20  # bytes of all bodies that are under way
 
 
 def application(service: Service, metrics: Metrics, token: str | None, timeout: float, loopback: bool) -> Starlette:
-    """The ASGI application. loopback: only this machine's names are taken for a host's, so that no web page can ask through a browser."""
+    """The ASGI application. loopback: only this machine's names are taken for a host's,
+    so that no web page can ask through a browser."""
     api = _Api(service, metrics, timeout)
     routes = [
         Route("/v2", _guarded(_about, token)),

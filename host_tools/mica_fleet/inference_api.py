@@ -1,10 +1,14 @@
 """Open Inference Protocol v2 over HTTP, without the HTTP: a request's body to samples' bytes, and answers to a body.
 
-    {"id": "1", "inputs": [{"name": "x", "shape": [2, 8, 8, 1], "datatype": "FP32", "data": [...]}], "outputs": [{"name": "y"}]}
+    {"id": "1", "inputs": [{"name": "x", "shape": [2, 8, 8, 1], "datatype": "FP32", "data": [...]}],
+    "outputs": [{"name": "y"}]}
 
-An input comes as FP32, which is quantised here as a board would, or in the integers of its tensor (INT8 mostly). Where all come in
-integers the answers are integers too: the tensors' own bytes. A model whose first dimension is 1 takes any number of samples in it.
-The binary extension is Triton's: tensors' bytes behind the JSON, whose length the header Inference-Header-Content-Length tells.
+An input comes as FP32, which is quantised here as a board would, or in the integers of its tensor (INT8 mostly).
+Where all come in
+integers the answers are integers too: the tensors' own bytes.
+A model whose first dimension is 1 takes any number of samples in it.
+The binary extension is Triton's: tensors' bytes behind the JSON, whose length the header
+Inference-Header-Content-Length tells.
 """
 
 import json
@@ -43,8 +47,8 @@ def _wrong(text: str) -> ApiError:
 
 @dataclass(frozen=True)
 class Call:
-    """One request. `samples`: the inputs of each, as they lie in the tensors. `binary`: the outputs that are to be in binary; None
-    in `outputs`: all that there are."""
+    """One request. `samples`: the inputs of each, as they lie in the tensors.
+    `binary`: the outputs that are to be in binary; None in `outputs`: all that there are."""
 
     samples: list[bytes]
     raw: bool

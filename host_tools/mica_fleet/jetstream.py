@@ -3,12 +3,14 @@
     stream NAME            subjects NAME.ask.MODEL      a work queue: a message is gone once it is acknowledged
     stream NAME-answers    subjects NAME.answer.ID      the last message of each; a day is kept
 
-A request's body is that of the Open Inference Protocol v2, as over HTTP. Its ID is the header Nats-Msg-Id, or its number in the stream where it has
-none. The answer has the header Mica-Status, 200 or an HTTP error's number; it is stored first, and the request is acknowledged after that. So a gateway, its
-machine or the server may die: what was not acknowledged is given to another gateway after ACK_SECONDS. One file gives the same bytes
-everywhere, so an answer that is stored twice is the same answer.
+A request's body is that of the Open Inference Protocol v2, as over HTTP.
+Its ID is the header Nats-Msg-Id, or its number in the stream where it has none. The answer has the header Mica-Status,
+200 or an HTTP error's number; it is stored first, and the request is acknowledged after that. So a gateway, its
+machine or the server may die: what was not acknowledged is given to another gateway after ACK_SECONDS.
+One file gives the same bytes everywhere, so an answer that is stored twice is the same answer.
 
-Each model has a consumer (MODEL) that all gateways share; a gateway takes requests of models that its boards have, a few for each board.
+Each model has a consumer (MODEL) that all gateways share; a gateway takes requests of models that its boards have,
+a few for each board.
 """
 
 import asyncio

@@ -1,10 +1,12 @@
-"""Answers of a job on disk, so that a coordinator that was killed goes on where it was: `mica fleet eval ... --journal FILE`.
+"""Answers of a job on disk, so that a coordinator that was killed goes on where it was: `mica fleet eval ...
+--journal FILE`.
 
     8 bytes "MICAJRN1", u32 length, the job's description (JSON), u32 crc32 of it
     records: u32 job, u32 seq, u16 stage, u16 kind, u32 length, outputs, u32 crc32 of the record
 
-Little-endian. `kind` 0 is an answer, 1 takes an earlier one back, 2 says that the request was given up (a text). The last record of
-a request counts. A file that was cut at any byte is read up to its last whole record, and goes on from there.
+Little-endian. `kind` 0 is an answer, 1 takes an earlier one back, 2 says that the request was given up (a text).
+The last record of a request counts. A file that was cut at any byte is read up to its last whole record,
+and goes on from there.
 """
 
 from __future__ import annotations

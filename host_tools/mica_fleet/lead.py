@@ -1,4 +1,5 @@
-"""One coordinator of a fleet at a time: coordinators agree at a topic of the broker, mica/F/coordinator, which boards cannot reach. No I/O.
+"""One coordinator of a fleet at a time: coordinators agree at a topic of the broker, mica/F/coordinator,
+which boards cannot reach. No I/O.
 
     asks TOKEN                  a coordinator that comes asks who leads
     leads SINCE TOKEN ABOUT     retained: this one leads since then (nanoseconds); repeated for all who ask or claim it

@@ -1,7 +1,7 @@
 """Boards as the dispatcher sees them: each has a link that takes requests, and puts events into a queue.
 
-A link lives in a thread of its own and never ends on an error: where its board fails, it says goodbye for it, and tries to reach
-it again.
+A link lives in a thread of its own and never ends on an error: where its board fails, it says goodbye for it,
+and tries to reach it again.
 """
 
 import abc

@@ -37,7 +37,8 @@ def firmware(board: BoardSpec, say: Say = quiet) -> Path:
 
 
 class Member:
-    """MicroPython on this computer as a board of a fleet. When the process ends it is started again, as a board gets power again."""
+    """MicroPython on this computer as a board of a fleet. When the process ends it is started again,
+    as a board gets power again."""
 
     def __init__(
         self,

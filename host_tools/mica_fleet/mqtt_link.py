@@ -1,7 +1,9 @@
-"""The boards of a fleet behind an MQTT broker, as one link. firmware/mica_fleet has the topics and what boards say there.
+"""The boards of a fleet behind an MQTT broker, as one link.
+firmware/mica_fleet has the topics and what boards say there.
 
-Requests and answers go with QoS 0: the answer is the acknowledgement, and the dispatcher asks again. A board's state is retained,
-and "down" is its will, so whoever connects learns at once who is there. Client IDs are secrets: a connection with the ID of another ends it.
+Requests and answers go with QoS 0: the answer is the acknowledgement, and the dispatcher asks again.
+A board's state is retained, and "down" is its will, so whoever connects learns at once who is there.
+Client IDs are secrets: a connection with the ID of another ends it.
 """
 
 from __future__ import annotations
@@ -77,8 +79,9 @@ class Listener:
         tell: Callable[[str, str], None] = lambda board, reason: None,
         beside: tuple[str, Callable[[bytes, bool], None]] | None = None,
     ) -> None:
-        """will: topic and what is retained there when this goes. connected, lost: are called at each new connection, and where one has ended, or
-        cannot be made. tell: gets a board's name and a line about its damaged messages, but not of each. beside: another topic, and what takes its
+        """will: topic and what is retained there when this goes.
+        connected, lost: are called at each new connection, and where one has ended, or cannot be made. tell: gets a
+        board's name and a line about its damaged messages, but not of each. beside: another topic, and what takes its
         messages, and whether they were retained. Raises MicaError where there is no broker, or it refuses."""
         self.site = site
         self.damaged: Counter[str] = Counter()
@@ -156,7 +159,8 @@ class Listener:
                 self._tell(board, f"{some}: {printable(reason)}")
 
     def take_from(self, boards: Collection[str], muted: Collection[str]) -> None:
-        """Have the broker pass on what all boards send; or, where some are muted, what these boards send but for those."""
+        """Have the broker pass on what all boards send; or, where some are muted,
+        what these boards send but for those."""
         base = f"mica/{self.site.fleet}/from"
         named = [f"{base}/{board}/+" for board in sorted(boards) if board not in muted]
         if not muted:
@@ -180,7 +184,8 @@ class Listener:
 
 
 def await_entry(site: Site, boards: Sequence[str]) -> None:
-    """Wait until the broker knows the passwords of boards that have just joined, as far as there is one here; not for ever."""
+    """Wait until the broker knows the passwords of boards that have just joined, as far as there is one here;
+    not for ever."""
     end = time.monotonic() + _ENTRY_SECONDS
     while broker.is_up(site) and time.monotonic() < end:
         try:
@@ -220,7 +225,8 @@ class Pace:
 
 
 class MqttLink(Link):
-    """All boards of a fleet; `name` is the fleet's. One such link is there at a time: a second one is refused, and the first stays."""
+    """All boards of a fleet; `name` is the fleet's. One such link is there at a time: a second one is refused,
+    and the first stays."""
 
     many = True
 

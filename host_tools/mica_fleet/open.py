@@ -1,7 +1,8 @@
 """A fleet by what people call it.
 
 usb:all                                 every MicroPython board that is plugged in
-fleet:UNIX*3,MPS2_AN385,/dev/ttyACM0    these targets, each as `--on` takes it; *n for an emulated one that is started n times
+fleet:UNIX*3,MPS2_AN385,/dev/ttyACM0    these targets, each as `--on` takes it;
+                                        *n for an emulated one that is started n times
 fleet:plant                             the boards behind a broker that plant.toml names (`mica fleet init`)
 fleet:plant,/dev/ttyACM0                those, and these targets
 """
@@ -82,7 +83,8 @@ def open_fleet(
     journal: Journal | None = None,
     others: Sequence[bytes] = (),
 ) -> FleetRunner:
-    """The model on all boards of a fleet; custom: operators of the user's own; others: the other parts of a model that was cut. Raises MicaError;
+    """The model on all boards of a fleet; custom: operators of the user's own;
+    others: the other parts of a model that was cut. Raises MicaError;
     a board that fails later is the fleet's to get over."""
     open_links = links_of([data, *others], target, say, custom, spread=True)
     return FleetRunner(data, target, open_links, say, settings, custom, journal, others)
@@ -123,7 +125,8 @@ def links_of(
 
 
 def _site_in(target: str) -> tuple[Site | None, str]:
-    """The fleet with a broker that a target names, if there is one, and the target without it ("" where that is all). Raises MicaError."""
+    """The fleet with a broker that a target names, if there is one, and the target without it ("" where that is all).
+    Raises MicaError."""
     kind, _, listed = target.partition(":")
     if kind != "fleet":
         return None, target

@@ -123,7 +123,8 @@ class Model:
 
 
 class Pool:
-    """`states`: how many boards are up, down, suspect or quarantined; `changes` grows with each change of one. `up`: boards that are there."""
+    """`states`: how many boards are up, down, suspect or quarantined; `changes` grows with each change of one.
+    `up`: boards that are there."""
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
@@ -170,8 +171,9 @@ class Pool:
                 place[b.name] = None
 
     def pick(self, m: Model, work: Work) -> Board | None:
-        """The free board with the least to do that has not this very request. One that has killed boards wants an idle one, which a
-        suspect may be, too. One that a board has failed at waits for another board, where there is one."""
+        """The free board with the least to do that has not this very request.
+        One that has killed boards wants an idle one, which a suspect may be, too.
+        One that a board has failed at waits for another board, where there is one."""
         failed = work.failed if work.failed and self._others(work) else ()
         dangerous = work.deaths >= self.settings.deaths - 1
         for free in m.free:

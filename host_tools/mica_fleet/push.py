@@ -156,7 +156,8 @@ class Fleet:
         back: dict[str, Names],
         remember: bool,
     ) -> None:
-        """Tell boards. told: the generation that each was told last; back: what each had before the first. Both are added to."""
+        """Tell boards. told: the generation that each was told last; back: what each had before the first.
+        Both are added to."""
         for action in actions:
             board = action.board
             if isinstance(action, Restore):
@@ -210,7 +211,8 @@ def _by_name(models: Mapping[str, int]) -> Names:
 def push(
     fleet: Fleet, models: Mapping[str, bytes], terms: Terms, say: Say, boards: Sequence[str] | None = None
 ) -> Outcome:
-    """Put models, by the names that they get, onto all boards of the fleet, or these, but not where they have no room. Raises MicaError."""
+    """Put models, by the names that they get, onto all boards of the fleet, or these, but not where they have no room.
+    Raises MicaError."""
     for name in models:
         if not name.endswith(".mica") or len(name.encode()) > _LONGEST_NAME:
             raise MicaError(f"'{printable(name)}': expected a name such as net.mica of at most {_LONGEST_NAME} bytes")
@@ -225,7 +227,8 @@ def push(
     lost = [board for board in desired if len(fleet.had(board, crcs)) < len(crcs)]
     if lost:
         say(
-            f"{', '.join(lost)}: what is there now could not be brought back; it is not known, or did not come from here"
+            f"{', '.join(lost)}: what is there now could not be brought back; it is not known, or did not "
+            "come from here"
         )
     if fleet.store.pushed != crcs:  # one that was broken off, and goes on, keeps what was there before it
         fleet.store.pushed, fleet.store.before = crcs, {}

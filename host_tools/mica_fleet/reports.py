@@ -1,8 +1,10 @@
-"""Reads what boards report of themselves (state, stat, have, head), and checks it: a board that is broken, or hostile, can write anything there.
+"""Reads what boards report of themselves (state, stat, have, head), and checks it: a board that is broken, or hostile,
+can write anything there.
 
-Every field has one row in a table here: its kind, and its bounds. A report with one wrong field is refused as a whole; fields that are not
-in the table are dropped, so a newer board may add some. Who reads a report trusts its types and sizes. firmware/mica_fleet writes state
-and stat, push.py there writes have, teach.py head.
+Every field has one row in a table here: its kind, and its bounds. A report with one wrong field is refused as a whole;
+fields that are not in the table are dropped, so a newer board may add some.
+Who reads a report trusts its types and sizes. firmware/mica_fleet writes state and stat, push.py there writes have,
+teach.py head.
 """
 
 import json
@@ -142,7 +144,8 @@ _TAUGHT: Mapping[str, Check] = {"generation": _count, "taken": _count, "reason":
 
 @dataclass(frozen=True)
 class State:
-    """A board's report of itself, and its will. `about`: of a board that is up, the fields of its birth, as _STATE checks them."""
+    """A board's report of itself, and its will. `about`: of a board that is up, the fields of its birth,
+    as _STATE checks them."""
 
     up: bool
     boot: int
@@ -171,7 +174,8 @@ class Have:
 
 @dataclass(frozen=True)
 class Taught:
-    """A board's answer to a lesson. taken: generation of the last sum that it has taken. state: of its head, not checked yet."""
+    """A board's answer to a lesson. taken: generation of the last sum that it has taken.
+    state: of its head, not checked yet."""
 
     generation: int
     taken: int

@@ -1,7 +1,8 @@
 """The JSON of a request's body, in memory that the caller bounds.
 
-Numbers are nearly all of a large body, and as Python's objects they take twenty times its bytes. So arrays that are called "data" are cut out
-first. Each is read on its own, some thousand numbers at a time, once it is known how many there should be.
+Numbers are nearly all of a large body, and as Python's objects they take twenty times its bytes.
+So arrays that are called "data" are cut out first. Each is read on its own, some thousand numbers at a time,
+once it is known how many there should be.
 """
 
 import json
@@ -91,7 +92,8 @@ def _blanks(text: str, at: int) -> int:
 
 
 def read(body: bytes | bytearray, end: int) -> tuple[Any, dict[str, Numbers]]:
-    """The JSON in body[:end], where a word stands for each array "data"; and the arrays by their words. Raises ValueError."""
+    """The JSON in body[:end], where a word stands for each array "data"; and the arrays by their words.
+    Raises ValueError."""
     word = secrets.token_hex(8)
     arrays: dict[str, Numbers] = {}
     pieces: list[bytes] = []

@@ -2,13 +2,15 @@
 
     up, verdict, tick  ->  Tell, Restore, Ended
 
-Boards are told in waves, the next one when all of a wave have answered. Names and numbers are AWS IoT Jobs': a rate (boards a
-minute), abort (a share of failures among the executed, from a minimum number on), a timeout in progress, retries, and the states of
-an execution. A wave has a gate as well: at its end the share counts without the minimum, so a small fleet has one too.
+Boards are told in waves, the next one when all of a wave have answered.
+Names and numbers are AWS IoT Jobs': a rate (boards a minute), abort (a share of failures among the executed,
+from a minimum number on), a timeout in progress, retries, and the states of an execution.
+A wave has a gate as well: at its end the share counts without the minimum, so a small fleet has one too.
 
-Boards that are off are not told in a wave, so they hold nothing up; they are told at the end, and take it when they come. A
-board that goes off after it was told is waited for, up to the timeout, unless such boards are fewer than the share that may fail:
-it may be the model that keeps it from coming back. Where a rollout is stopped, all boards that were told are told to go back.
+Boards that are off are not told in a wave, so they hold nothing up;
+they are told at the end, and take it when they come. A board that goes off after it was told is waited for,
+up to the timeout, unless such boards are fewer than the share that may fail: it may be the model that keeps it from
+coming back. Where a rollout is stopped, all boards that were told are told to go back.
 """
 
 import enum
@@ -39,8 +41,10 @@ _BAD = (State.FAILED, State.REJECTED, State.TIMED_OUT)
 
 @dataclass(frozen=True)
 class Terms:
-    """waves: how many boards have been told at the end of each, as counts or shares of all ("1", "10%"). abort: share of failures.
-    least: boards that have answered before abort is looked at within a wave. timeout: seconds. rate: boards a minute, 0 for any."""
+    """waves: how many boards have been told at the end of each, as counts or shares of all ("1", "10%").
+    abort: share of failures.
+    least: boards that have answered before abort is looked at within a wave. timeout: seconds.
+    rate: boards a minute, 0 for any."""
 
     waves: tuple[str, ...] = ("1", "10%", "100%")
     abort: float = 0.02
@@ -52,7 +56,8 @@ class Terms:
     def __post_init__(self) -> None:
         if not 0 <= self.abort <= 1 or self.least < 1 or self.timeout <= 0 or self.retry < 0 or self.rate < 0:
             raise MicaError(
-                f"abort {self.abort:g}, least {self.least}, timeout {self.timeout:g} s, retry {self.retry}, rate {self.rate:g}",
+                f"abort {self.abort:g}, least {self.least}, timeout {self.timeout:g} s, retry {self.retry}, "
+                f"rate {self.rate:g}",
                 todo="expected a share from 0 to 1, 1 or more, more than 0 s, and 0 or more for the others",
             )
         self.targets(100)

@@ -1,4 +1,5 @@
-"""`mica fleet serve` over HTTP: where it listens, and with what of uvicorn. http_api.py has what is answered; door.py has the bounds."""
+"""`mica fleet serve` over HTTP: where it listens, and with what of uvicorn. http_api.py has what is answered;
+door.py has the bounds."""
 
 import asyncio
 import logging

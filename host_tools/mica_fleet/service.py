@@ -1,7 +1,8 @@
 """A fleet that answers whoever asks, at any time: the dispatcher in a thread of its own, and a Future for each request.
 
 The dispatcher has as many samples as boards take. All others wait here, and clients have their turns (turns.py).
-An answer that is audited is given after its audit. One that was given and not audited stands, whatever is found out of its board
+An answer that is audited is given after its audit. One that was given and not audited stands,
+whatever is found out of its board
 later: `Settings(audit=1)` is for those who cannot have that.
 """
 
@@ -68,7 +69,8 @@ class Service:
         most: int = 10_000,
         answered: Callable[[str, bytes, str], None] = lambda name, outputs, board: None,
     ) -> None:
-        """most: samples that may be waiting for an answer. answered: is told each (model, outputs, board), in the service's thread."""
+        """most: samples that may be waiting for an answer. answered: is told each (model, outputs, board),
+        in the service's thread."""
         self._say, self._broken, self._most, self._answered = say, broken, most, answered
         self._settings = settings or Settings()
         self._routes = {name: Route(files) for name, files in models.items()}

@@ -75,7 +75,8 @@ class Site:
         return settings | ({"models": models} if models is not None else {})
 
     def join(self, names: Iterable[str]) -> None:
-        """Add boards, and those that other commands have added since the file was read; save it and the broker's files."""
+        """Add boards, and those that other commands have added since the file was read;
+        save it and the broker's files."""
         with _alone(self.path):
             if self.path.is_file():
                 self.boards = {**self.boards, **read_site(str(self.path)).boards}
@@ -93,7 +94,8 @@ class Site:
         return {COORDINATOR: self.password, WATCHER: self.watch, **self.boards}[user]
 
     def save(self) -> None:
-        text = f"# A fleet of mica's; mica fleet join adds boards. Passwords: for nobody else.\nfleet = {json.dumps(self.fleet)}\n"
+        text = "# A fleet of mica's; mica fleet join adds boards. Passwords: for nobody else.\n"
+        text += f"fleet = {json.dumps(self.fleet)}\n"
         text += f"host = {json.dumps(self.host)}\nport = {self.port}\npassword = {json.dumps(self.password)}\n"
         text += f"key = {json.dumps(self.key)}\nwatch = {json.dumps(self.watch)}\n\n[boards]\n"
         text += "".join(f"{name} = {json.dumps(password)}\n" for name, password in self.boards.items())
@@ -101,8 +103,8 @@ class Site:
         self._write_broker_files()
 
     def _write_broker_files(self) -> None:
-        """mosquitto's settings, passwords and ACL. A board reads what is for it, and writes what is from it; no more. Who watches reads what
-        boards say of themselves."""
+        """mosquitto's settings, passwords and ACL. A board reads what is for it, and writes what is from it; no more.
+        Who watches reads what boards say of themselves."""
         folder = self.broker_folder
         try:
             folder.mkdir(mode=0o700, exist_ok=True)
@@ -118,7 +120,8 @@ class Site:
                 for what in ("state", "stat", "have", "head", "out", "event")
             )
             + f"pattern read mica/{self.fleet}/blob/#\n"
-            f"\nuser {COORDINATOR}\ntopic readwrite mica/{self.fleet}/#\ntopic readwrite homeassistant/device/+/config\n"
+            f"\nuser {COORDINATOR}\ntopic readwrite mica/{self.fleet}/#\ntopic readwrite "
+            "homeassistant/device/+/config\n"
             f"\nuser {WATCHER}\n"
             + "".join(f"topic read mica/{self.fleet}/from/+/{what}\n" for what in ("state", "stat", "have", "event"))
             + f"topic read mica/{self.fleet}/said/#\ntopic read homeassistant/#\n"

@@ -16,7 +16,8 @@ from mica_fleet.wire import Key
 
 
 class Route:
-    """The models that a sample passes, in order: of a model that is whole just that. Raises MicaError where they do not belong together."""
+    """The models that a sample passes, in order: of a model that is whole just that.
+    Raises MicaError where they do not belong together."""
 
     def __init__(self, files: Sequence[bytes]) -> None:
         chain = parts.chain([codec.decode(data) for data in files])
@@ -45,8 +46,8 @@ class Route:
 
 @dataclass
 class _Trip:
-    """One sample. `pool`: tensors of the whole that are known; `keys`: of its requests, one a stage, as far as it is; `used`: with those that
-    were withdrawn."""
+    """One sample. `pool`: tensors of the whole that are known; `keys`: of its requests, one a stage, as far as it is;
+    `used`: with those that were withdrawn."""
 
     sample: int
     pool: dict[int, bytes]

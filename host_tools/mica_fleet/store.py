@@ -1,9 +1,12 @@
 """The desired models of a fleet, beside its settings: NAME.models/ holds the files, and the last order to each board.
 
-    <crc32>.mica    every model that was pushed, or that a board was given when it joined; and heads, as `taught` names them
-    `wanted.json`    generation; `wanted`: board -> its generation and name -> CRC-32 (null: gone); pushed: the last push's names;
+    <crc32>.mica    every model that was pushed, or that a board was given when it joined; and heads,
+                    as `taught` names them
+    `wanted.json`    generation; `wanted`: board -> its generation and name -> CRC-32 (null: gone);
+                     pushed: the last push's names;
                     before: board -> what it had before the last push; known: board -> what it last said that it has;
-                    taught: model -> the last sum of heads, and board -> generation, the head that it gave, the sum that it was sent
+                    taught: model -> the last sum of heads, and board -> generation, the head that it gave,
+                    the sum that it was sent
 
 There is no other copy: the broker forgets it when it ends, and is sent it again when it starts.
 """
@@ -23,7 +26,8 @@ from mica_fleet.site import Site, write_private
 Names = dict[str, int | None]  # of a board: name -> CRC-32 of the file, None for one that is to go
 
 
-# CRC-32 of the last sum of a model's heads; board -> generation, CRC-32 of the head that it gave (0: none) and of the sum.
+# CRC-32 of the last sum of a model's heads; board -> generation, CRC-32 of the head that it gave (0: none)
+# and of the sum.
 Sums = tuple[int, dict[str, tuple[int, int, int]]]
 
 

@@ -1,6 +1,7 @@
 """Adds the heads of a fleet's boards up, and gives every board the sum: drives firmware/mica_fleet/teach.py over MQTT.
 
-Each example counts once, however often this is done: the part of a head that is in the last sum already is taken away first.
+Each example counts once, however often this is done: the part of a head that is in the last sum already is taken away
+first.
 `Store.taught` remembers, for each board, the head that it gave and the sum that it was sent.
 """
 
@@ -25,7 +26,8 @@ LEAST_SHARE = 16  # labels that one board alone may bring, among however many bo
 
 @dataclass
 class Sum:
-    """`before`: of the boards whose heads are counted, the head that they gave; None where there was none. `out`: board -> why not.
+    """`before`: of the boards whose heads are counted, the head that they gave; None where there was none.
+    `out`: board -> why not.
     `seen`: labels of any head. `strange`: board -> labels whose new examples lie beyond the limits of the sum."""
 
     total: Head | None
@@ -44,8 +46,9 @@ def add_up(
     most: int,
     forget: Collection[str] = (),
 ) -> Sum:
-    """Add the heads that boards gave to the last sum. basis(board, generation of the sum that it has, its state) gives what is counted of
-    it already; most: examples of a label from one board; forget: labels that the sum is not to have.
+    """Add the heads that boards gave to the last sum. basis(board, generation of the sum that it has, its state)
+    gives what is counted of it already; most: examples of a label from one board;
+    forget: labels that the sum is not to have.
 
     Labels that one board alone brings are at most its share of a head's. Who brings fewest of them is added first.
     """
@@ -105,7 +108,8 @@ def _read(
 
 
 def counted(store: Store, sums: Sums) -> Callable[[str, int, bytes], Head | None]:
-    """The `basis` of add_up(), from memory. A board that was reset before it wrote the sum has the head that it gave."""
+    """The `basis` of add_up(), from memory. A board that was reset before it wrote the sum has the head that it
+    gave."""
 
     def basis(board: str, taken: int, state: bytes) -> Head | None:
         generation, given, total = sums[1].get(board, (0, 0, 0))
@@ -134,8 +138,9 @@ def ask(fleet: Fleet, generation: int, path: str, lessons: Mapping[str, Lesson],
 def teach(
     fleet: Fleet, name: str, data: bytes, width: int, *, path: str, most: int, forget: list[str], seconds: float
 ) -> tuple[Head, dict[str, tuple[str, str]]]:
-    """Add up the heads of all boards that are up with the model, and give these the sum. The sum; and board -> state (taught, left out,
-    failed) and reason. path: of the heads on the boards. most: new examples of a label from one board. forget: labels. Raises MicaError."""
+    """Add up the heads of all boards that are up with the model, and give these the sum. The sum;
+    and board -> state (taught, left out, failed) and reason. path: of the heads on the boards.
+    most: new examples of a label from one board. forget: labels. Raises MicaError."""
     fleet.look()
     store, crc = fleet.store, zlib.crc32(data)
     asked = [board for board, state in fleet.states.items() if state.up and crc in state.models.values()]
@@ -161,7 +166,8 @@ def teach(
     if total is None or not (total.labels or forget):
         reasons = "; ".join(f"{board}: {reason}" for board, (_, reason) in sorted(out.items()))
         raise MicaError(
-            f"no board of {fleet.site.fleet} has a head at {path} for {name} that counts{'; ' + reasons if reasons else ''}",
+            f"no board of {fleet.site.fleet} has a head at {path} for {name} that "
+            f"counts{'; ' + reasons if reasons else ''}",
             todo="teach boards first, and save() there",
         )
     state = total.state()

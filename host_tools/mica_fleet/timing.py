@@ -23,8 +23,8 @@ _MOST = 200_000
 
 
 class TimedRunner(FleetRunner):
-    """Notes when each request was first sent, how long its answer took, who gave it, and how long that board says that it took. start() begins
-    anew."""
+    """Notes when each request was first sent, how long its answer took, who gave it,
+    and how long that board says that it took. start() begins anew."""
 
     machines: dict[str, str]  # of boards that have said what they are
 
@@ -81,8 +81,9 @@ class TimedRunner(FleetRunner):
 
 @dataclass(frozen=True)
 class StageTime:
-    """One part of a model (1 of a whole one) on one board. `ms`: milliseconds of a run, by the board's clock; of a board without a broker, by
-    ours, with what it is sent and sends. `predicted_ms`: by the cost table; None where it has nothing of that board."""
+    """One part of a model (1 of a whole one) on one board. `ms`: milliseconds of a run, by the board's clock;
+    of a board without a broker, by ours, with what it is sent and sends. `predicted_ms`: by the cost table;
+    None where it has nothing of that board."""
 
     part: int
     board: str

@@ -1,7 +1,7 @@
 """Requests of clients that wait for boards, and which sample goes next. No I/O.
 
-The client with the fewest samples at boards goes first. Of its requests the one with the fewest samples sent goes first, and of those the
-smallest. So a client that asks for much takes what others leave.
+The client with the fewest samples at boards goes first. Of its requests the one with the fewest samples sent goes
+first, and of those the smallest. So a client that asks for much takes what others leave.
 """
 
 import heapq
@@ -19,7 +19,8 @@ class Result:
 
 @dataclass(eq=False)
 class Request:
-    """Samples of one client for one model. `waiting`: index and inputs of those not sent yet; `sent`: numbers of those at boards."""
+    """Samples of one client for one model. `waiting`: index and inputs of those not sent yet;
+    `sent`: numbers of those at boards."""
 
     name: str
     client: str
@@ -49,7 +50,8 @@ class Turns:
         self._heaps: dict[str, dict[str, list[_Entry]]] = {}  # model -> client -> requests
 
     def add(self, request: Request) -> list[Request]:
-        """The requests that have to go, so that there is room: the youngest of the largest of the client with the most samples."""
+        """The requests that have to go, so that there is room: the youngest of the largest of the client with the most
+        samples."""
         self._number += 1
         self._requests[request] = self._number
         self._waiting[request.client] += len(request.waiting)

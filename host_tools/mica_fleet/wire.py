@@ -1,14 +1,17 @@
 """A request and its answer, and the bytes that they are between machines. Little-endian.
 
-    request  u8 version, u8 flags, u16 deadline, u32 model, u32 job, u32 seq, u16 attempt, u16 stage, u32 crc32   + inputs
+    request  u8 version, u8 flags, u16 deadline, u32 model, u32 job, u32 seq, u16 attempt, u16 stage,
+             u32 crc32   + inputs
     answer   u8 version, u8 status, u16 free, u32 model, u32 job, u32 seq, u16 attempt, u16 stage, u32 boot,
-             u32 microseconds, u32 crc32                                                                         + outputs
+             u32 microseconds, u32 crc32   + outputs
 
 `model` is the CRC-32 of the .mica file. `deadline` is in units of 10 ms from the request's arrival, 0 for none: a board
-that wakes up late drops what nobody waits for. `free` is how many more requests the board's queue takes. `boot` is a random
-number that the board draws when it starts. The CRC-32 is of the header before it and of all that follows it. Inputs and
-outputs lie as in the model's tensors, one after the other; a status other than OK has a text (UTF-8) in place of outputs.
-Links to boards at a cable hand requests on within one process, and have frames of their own (link/frames.py); these bytes are for links by MQTT.
+that wakes up late drops what nobody waits for. `free` is how many more requests the board's queue takes.
+`boot` is a random number that the board draws when it starts.
+The CRC-32 is of the header before it and of all that follows it. Inputs and outputs lie as in the model's tensors, one
+after the other; a status other than OK has a text (UTF-8) in place of outputs.
+Links to boards at a cable hand requests on within one process, and have frames of their own (link/frames.py);
+these bytes are for links by MQTT.
 """
 
 import enum

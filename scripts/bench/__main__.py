@@ -42,7 +42,8 @@ from mica.reference.executor import ReferenceModel
 
 ROOT = Path(__file__).resolve().parents[2]
 DEFAULT = ("m0plus", "m3", "m4", "m7", "m33", "m55", "rv32")
-# Of a flash on four wires 6 clocks for the address, 2 for the mode, 4 to wait, 8 for a word, at half of the core's clock.
+# Of a flash on four wires 6 clocks for the address, 2 for the mode, 4 to wait, 8 for a word,
+# at half of the core's clock.
 XIP_MISS = 40
 MODULES = ("armv6m", "armv7emsp", "rv32imc")  # native modules that `--only sizes` builds
 
@@ -124,7 +125,8 @@ def check(args: Namespace) -> None:
             raise MicaError("--xip: expected a number of cycles, and no core but m0plus, the one with that cache")
     if args.page and (args.layer or args.isa or args.scratch is not None or args.xip is not None):
         raise MicaError(
-            "--page: the page has whole tables of each core's own kernels, so without --layer, --isa, --scratch and --xip"
+            "--page: the page has whole tables of each core's own kernels, so without --layer, --isa, "
+            "--scratch and --xip"
         )
     if args.scratch is not None and args.scratch < 0:
         raise MicaError(f"--scratch {args.scratch}: expected a number of bytes")
@@ -238,7 +240,8 @@ def main() -> int:
         nargs="?",
         const=XIP_MISS,
         metavar="CYCLES",
-        help=f"m0plus: code and weights in a Pico's flash, behind a model of its cache; cycles of a miss, default {XIP_MISS}",
+        help="m0plus: code and weights in a Pico's flash, behind a model of its cache; cycles of a miss, "
+        f"default {XIP_MISS}",
     )
     parser.add_argument("--layer", action="append", help="only layers with this in their name")
     parser.add_argument("--models", default=str(ROOT.parent / "shared" / "models"), metavar="FOLDER")

@@ -1,7 +1,8 @@
 """The engine as a bare-metal program, on every core that can be emulated here: build it, give it models, read counts.
 
-A core is an emulator, compiler flags and a folder of kernels. One program serves all models of a core: they are put into
-the emulator's memory as one block of jobs (the C side: bare/main.c).
+A core is an emulator, compiler flags and a folder of kernels.
+One program serves all models of a core: they are put into the emulator's memory as one block of jobs (the C side:
+bare/main.c).
 """
 
 import contextlib
@@ -76,7 +77,8 @@ CORES = {
 class Job:
     """A model, one array for each of its inputs, and the scratch that its kernels get (None: as the file asks).
 
-    A counter that ticks once in 40 instructions says more of a short step that runs `times` times; none of them may write over its input.
+    A counter that ticks once in 40 instructions says more of a short step that runs `times` times;
+    none of them may write over its input.
     """
 
     name: str
@@ -135,7 +137,7 @@ def random_input(t: TensorRecord, rng: np.random.Generator, kind: str = "") -> A
     return rng.integers(-128, 128, t.dims, dtype=np.int8)
 
 
-# --- building -----------------------------------------------------------------------------------------------------------
+# --- building ---------------------------------------------------------------------------------------------------------
 
 
 def isa_folder(isa: str, usermod: Path = USERMOD) -> Path:
@@ -281,7 +283,7 @@ def address_of(core: Core, program: Path, name: str) -> int:
     return next(int(line.split()[0], 16) for line in out.splitlines() if line.split()[-1] == name) & ~1
 
 
-# --- running ------------------------------------------------------------------------------------------------------------
+# --- running ----------------------------------------------------------------------------------------------------------
 
 
 @cache
@@ -321,8 +323,8 @@ def run(
 ) -> list[Result]:
     """All jobs in one start of the emulator. Raises MicaError where it does not come to its end.
 
-    xip: cycles of each miss in a model of the RP2040's flash cache; None reads flash without a wait. With `cycles`, any number has
-    Result.late hold the waits of a Pico 2. cold: each step begins with an empty cache.
+    xip: cycles of each miss in a model of the RP2040's flash cache; None reads flash without a wait.
+    With `cycles`, any number has Result.late hold the waits of a Pico 2. cold: each step begins with an empty cache.
     cycles: a table of cycle_tables.TABLES that QEMU counts by as well.
     """
     totals = cache_dir() / "bench" / f"cycles-{os.getpid()}.txt"

@@ -1,4 +1,5 @@
-"""Bytes that mica takes in a board's firmware, read from the map that the linker leaves beside it, and in native modules."""
+"""Bytes that mica takes in a board's firmware, read from the map that the linker leaves beside it,
+and in native modules."""
 
 import re
 from collections.abc import Sequence
@@ -43,7 +44,8 @@ _WHOSE = tuple(
         (r"frozen_content", "python"),
     )
 )
-# Frozen modules of MicroPython's own, by the names of their sections. The pool of strings, shared by all, counts as mica's.
+# Frozen modules of MicroPython's own, by the names of their sections.
+# The pool of strings, shared by all, counts as mica's.
 _NOT_OURS = re.compile(
     r"\.\w+\.[a-z_]*?_(asyncio|rp2|_?boot|neopixel|dht|onewire|ds18x20|requests|webrepl|ssl|mip|umqtt)"
 )
@@ -51,7 +53,8 @@ _NOT_OURS = re.compile(
 
 @dataclass
 class CodeBytes:
-    """Bytes of code and constants: kernels of the reference and of the instruction set, of these run from RAM; and the rest of mica."""
+    """Bytes of code and constants: kernels of the reference and of the instruction set, of these run from RAM;
+    and the rest of mica."""
 
     ref: int = 0
     fast: int = 0

@@ -21,7 +21,8 @@ SHARED = (
 )  # the M4's table, which an emulator uses too
 FLAGS = ("-O2", "-std=c99", "-Wall", "-Wextra", "-Werror", "-fPIC", "-fvisibility=hidden", "-shared")
 
-# Core of the benchmark -> the table that its code is counted by. Of the Cortex-M33 there is no such table: its code by the M4's.
+# Core of the benchmark -> the table that its code is counted by.
+# Of the Cortex-M33 there is no such table: its code by the M4's.
 TABLES = {"m4": "cortex_m4", "m33": "cortex_m4", "rv32": "hazard3"}
 NAMES = {"cortex_m4": "cycles (M4)", "hazard3": "cycles (Hazard3)"}
 
@@ -62,7 +63,8 @@ def options(
 
 
 def steps(out: Path, n_steps: Sequence[int]) -> list[list[tuple[int, int, int]]]:
-    """For each job, of so many steps: of each step the instructions, the cycles, and the cycles that late addresses would add.
+    """For each job, of so many steps: of each step the instructions, the cycles,
+    and the cycles that late addresses would add.
 
     Raises MicaError where the plugin has not written as much as the program has read its counter.
     """

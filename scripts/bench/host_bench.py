@@ -1,4 +1,5 @@
-"""Times of the engine on this computer beside ONNX Runtime in float and LiteRT in int8: `scripts/bench/run --only host`.
+"""Times of the engine on this computer beside ONNX Runtime in float and LiteRT in int8: `scripts/bench/run --only
+host`.
 
 One model after the other, both engines on one thread, in turns; the shortest of several turns counts, in seconds of the
 processor, and the median of the turns' ratios. Such times depend on this computer and its load: no test asserts them.

@@ -1,7 +1,8 @@
 """Every distinct layer of the four MLPerf Tiny models, each as a .mica file of one step with random constants.
 
-A layer is written down once, with how often each model has it; data and weights are full-range and seeded, so that a count
-can be repeated anywhere. What the peers and trials cost, per MAC, stands beside it where it is known.
+A layer is written down once, with how often each model has it;
+data and weights are full-range and seeded, so that a count can be repeated anywhere.
+What the peers and trials cost, per MAC, stands beside it where it is known.
 """
 
 import json
@@ -26,7 +27,8 @@ TIMES = 64  # that a layer of a few hundred instructions is run
 
 @dataclass(frozen=True)
 class Layer:
-    """One layer. `x` is [H, W, C], or [K] of a fully connected one; `out` its channels; `times`: how often, by model."""
+    """One layer. `x` is [H, W, C], or [K] of a fully connected one; `out` its channels;
+    `times`: how often, by model."""
 
     name: str
     kind: str  # conv, dw, fc, avg, add, softmax

@@ -56,9 +56,13 @@ def build(core: Core, folder: Path) -> Path:
     program, own = folder / "see.elf", bare_metal.isa_folder(core.isa)
     symbols = {"CODE_BASE": core.code, "RAM_BASE": core.ram, "RAM_END": core.ram + core.ram_bytes}
     command = [
-        need_program(f"{prefix}gcc", package), *core.flags, *FLAGS, f"-DBENCH_JOBS={core.jobs:#x}", "-DBENCH_ARENA_BYTES=65536",
-        *(f"-I{USERMOD / i}" for i in ("include", "kernels")), f"-I{own}", f"-I{BARE}", *(f"-Wl,--defsym={k}={v:#x}" for k, v in symbols.items()),
-        "-T", str(BARE / "bench.ld"), *map(str, (BARE / "see.c", BARE / core.start, *(USERMOD / "kernels").glob("picture*.c"))), *map(str, own.glob("picture.S")),
+        need_program(f"{prefix}gcc", package), *core.flags, *FLAGS, f"-DBENCH_JOBS={core.jobs:#x}",
+        "-DBENCH_ARENA_BYTES=65536",
+        *(f"-I{USERMOD / i}" for i in ("include", "kernels")), f"-I{own}", f"-I{BARE}",
+        *(f"-Wl,--defsym={k}={v:#x}" for k, v in symbols.items()),
+        "-T", str(BARE / "bench.ld"), *map(str, (BARE / "see.c", BARE / core.start,
+                                                 *(USERMOD / "kernels").glob("picture*.c"))),
+                                                 *map(str, own.glob("picture.S")),
         "-lc", "-lgcc", "-o", str(program),
     ]  # fmt: skip
     done = subprocess.run(command, capture_output=True, text=True)

@@ -23,7 +23,8 @@ from mica.reference.executor import ReferenceModel
 
 TARGET = "RPI_PICO@emu"
 
-# Each line of its answer: cycles of core 0, of core 1, CRC of the output. First a run that starts core 1 and lets Python import.
+# Each line of its answer: cycles of core 0, of core 1, CRC of the output.
+# First a run that starts core 1 and lets Python import.
 ON_BOARD = f"""
 import binascii, gc, machine, mica
 

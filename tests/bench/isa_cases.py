@@ -1,8 +1,8 @@
 """Calls of kernels as .mica files of one step, for the cores that have kernels of their own.
 
-All cases of tests/kernels, and shapes that fast kernels could stumble over: planes that are no multiple of a group of pixels,
-dot products longer than any unrolled loop, windows that hang over every edge, clamps, data and shifts at their limits. Each
-runs with the scratch it wants, with less, and with none.
+All cases of tests/kernels, and shapes that fast kernels could stumble over: planes that are no multiple of a group of
+pixels, dot products longer than any unrolled loop, windows that hang over every edge, clamps,
+data and shifts at their limits. Each runs with the scratch it wants, with less, and with none.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ KERNELS = (
 MOST_BYTES = 100_000  # of a case's tensors: what the emulated core's RAM holds
 
 
-def one_step(name, kernel, xs, y_dims, zeros, params, blobs, scratch=None, plain=False, in_place=False) -> Job:  # type: ignore[no-untyped-def]
+def one_step(name, kernel, xs, y_dims, zeros, params, blobs, scratch=None, plain=False, in_place=False) -> Job:
     """A file of one step; zeros: of the inputs, then of the output. in_place: y lies where the first input does."""
     tensors, at = [], 0
     for i, x in enumerate(xs):
@@ -92,7 +92,8 @@ CLAMPS = ((-128, 127, 4), (-128, 127, -128), (-7, 90, -7), (-128, -3, -60), (20,
 
 
 def _constants(rng: np.random.Generator, w: np.ndarray, kind: str) -> dict[str, np.ndarray]:
-    """Channels; "fine": an accumulator off by one can be seen in the output; "limits": shifts from 1 to 22, the largest and smallest multipliers, biases as large as FAST allows."""
+    """Channels; "fine": an accumulator off by one can be seen in the output;
+    "limits": shifts from 1 to 22, the largest and smallest multipliers, biases as large as FAST allows."""
     n, k = w.shape[0], w[0].size
     blobs = channels(rng, n, k)
     if kind == "fine":
@@ -117,7 +118,8 @@ def _windows(size: int, kernel: int, stride: int, pad: int, pad_end: int, dilati
 
 
 def convolutions() -> Iterator[Job]:
-    """Every residue of pixels, channels and lengths by 4, all windows at the edges, and products of more than one part."""
+    """Every residue of pixels, channels and lengths by 4, all windows at the edges,
+    and products of more than one part."""
     shapes = [
         # H, W, Cin, Cout, kernel, stride, pad begin, pad end, dilation
         *((h, w, c, 5, (1, 1), 1, (0, 0), (0, 0), 1) for h, w, c in itertools.product((1, 3), (4, 5, 6, 7), (1, 4, 6))),
@@ -161,7 +163,8 @@ def convolutions() -> Iterator[Job]:
 
 
 def winograds() -> Iterator[Job]:
-    """3x3 windows of stride 1 over 16 channels or more: tiles of 2x2 outputs, of which the last are not whole where sizes are odd."""
+    """3x3 windows of stride 1 over 16 channels or more: tiles of 2x2 outputs,
+    of which the last are not whole where sizes are odd."""
     shapes = [
         # H, W, Cin, Cout, pad begin, pad end
         (9, 8, 16, 4, (1, 1), (1, 1)),
@@ -182,7 +185,8 @@ def winograds() -> Iterator[Job]:
 
 
 def paired() -> Iterator[Job]:
-    """Windows three columns wide of stride 1: lanes of two columns and some rows, of which the last overlap where sizes are odd."""
+    """Windows three columns wide of stride 1: lanes of two columns and some rows,
+    of which the last overlap where sizes are odd."""
     shapes = [
         # H, W, Cin, Cout, rows of the kernel, pad begin, pad end
         (9, 8, 4, 3, 3, (1, 1), (1, 1)),
@@ -260,7 +264,8 @@ def depthwise() -> Iterator[Job]:
         *((6, 5, c, 1, (5, 4), (s, s), (2, 1), (2, 3)) for c, s in ((6, 1), (8, 2))),
         (2, 2, 8, 1, (5, 5), (1, 1), (2, 2), (2, 2)),  # no window inside the plane
         (3, 3, 6, 1, (2, 2), (2, 2), (4, 4), (3, 3)),  # windows that see nothing of it
-        # Along a line: down it, with edges, in steps; across it; with as many taps as a Cortex-M0+ takes at once, and one more.
+        # Along a line: down it, with edges, in steps; across it;
+        # with as many taps as a Cortex-M0+ takes at once, and one more.
         *(
             (14, 1, c, 1, (k, 1), (s, 1), (n, 0), (n, 0))
             for c, k, s, n in ((8, 5, 1, 0), (5, 3, 3, 1), (3, 1, 1, 0), (6, 2, 2, 4))
@@ -294,7 +299,8 @@ def depthwise() -> Iterator[Job]:
 
 
 def depthwise_bands() -> Iterator[Job]:
-    """3x3 over planes of some rows, whole and band by band; sums that a kernel may just double and those that it may not."""
+    """3x3 over planes of some rows, whole and band by band; sums that a kernel may just double and those that it may
+    not."""
     shapes = [
         # H, W, C, stride, pad begin, pad end
         (9, 9, 5, 1, (1, 1), (1, 1)),
@@ -333,7 +339,8 @@ def fully_connected() -> Iterator[Job]:
     """Every residue of K by 4, around the unrolled length, several rows, limits."""
     for i, (rows, k, n) in enumerate(
         [*(((1,), k, 5) for k in (1, 2, 3, 4, 5, 31, 63, 124, 127, 128, 129, 132, 255, 256, 260, 640)),
-         ((3,), 7, 4), ((3,), 130, 4), ((2, 2), 16, 3), ((1,), 64, 40), ((), 9, 1), ((5,), 1, 1), ((2,), 61, 2), ((1,), 256, 2)]
+         ((3,), 7, 4), ((3,), 130, 4), ((2, 2), 16, 3), ((1,), 64, 40), ((), 9, 1), ((5,), 1, 1), ((2,), 61, 2),
+         ((1,), 256, 2)]
     ):  # fmt: skip
         for kind in ("", "fine", "extreme", "limits"):
             low, high, zero = CLAMPS[i % len(CLAMPS)] if kind != "limits" else CLAMPS[0]
@@ -367,8 +374,8 @@ def pools() -> Iterator[Job]:
 
 
 def softmaxes() -> Iterator[Job]:
-    """Every length of the axis to 40, and around the 128 that a kernel keeps between its passes; rows at odd addresses; one
-    element that has it all, tables that fall by no rule, sums of 1; pairs at their limits."""
+    """Every length of the axis to 40, and around the 128 that a kernel keeps between its passes; rows at odd addresses;
+    one element that has it all, tables that fall by no rule, sums of 1; pairs at their limits."""
     sizes = [*((n, 1 + n % 3) for n in range(1, 41)), *((n, 1 + n % 2) for n in range(126, 134)), (97, 3), (250, 1)]
     for i, (axis, rows) in enumerate(sizes):
         for kind in ("", "extreme", "fine", "table", "one", "wide"):
@@ -399,8 +406,8 @@ def softmaxes() -> Iterator[Job]:
 
 
 def elementwise() -> Iterator[Job]:
-    """Sums, products and tables: every residue of a length by 4, all broadcasts of an innermost dimension, results in place,
-    shifts where a folded offset still fits and where it does not, every pair of values."""
+    """Sums, products and tables: every residue of a length by 4, all broadcasts of an innermost dimension,
+    results in place, shifts where a folded offset still fits and where it does not, every pair of values."""
     shapes = [
         *(((n,), (n,)) for n in (1, 2, 3, 5, 8, 250)),
         ((3, 7), (7,)),
@@ -458,8 +465,8 @@ MOST_OF_A_NORM = 600  # elements: one is as good as many
 
 
 def attention() -> Iterator[Job]:
-    """The cases of tests/kernels: widths that fast kernels take and others, queries that need nine bits, lengths outside of the
-    cache; rotations; norms."""
+    """The cases of tests/kernels: widths that fast kernels take and others, queries that need nine bits,
+    lengths outside of the cache; rotations; norms."""
     for c in CASES:
         small = c.kernel in ("layer_norm_s8", "norm_s8") and c.xs[0].size < MOST_OF_A_NORM
         if c.kernel in ("attend_s8", "rotate_s8") or small:

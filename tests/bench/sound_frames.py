@@ -62,7 +62,8 @@ def swept() -> Iterator[tuple[str, int]]:
 
 
 def swept_windows() -> Iterator[tuple[str, tuple[int, ...]]]:
-    """Words of front ends of sensors, and the shapes of their features: windows of all sizes, with bands and without, few statistics and all."""
+    """Words of front ends of sensors, and the shapes of their features: windows of all sizes, with bands and without,
+    few statistics and all."""
     every = ("mean+std+min+max+ptp+cross", "rms", "mean+std+rms+min+max+ptp+cross+zeros", "min+max")
     for k, (rows, axes, bands) in enumerate(
         itertools.product((20, 50, 64, 100, 128, 256, 500, 1024), (1, 3, 6), (0, 1, 4, 10))

@@ -21,11 +21,13 @@ from mica.file import codec
 
 CORE_NAMES = [name for name in CORES if name != "m0plus"]  # m0plus-qemu is the same core in a faster emulator
 AT_ONCE = 1000  # jobs that the emulated memory holds
-# GCC 14.2 for a core with UMLAL multiplies the whole of v: a product of 32 bits, of a factor masked to 16 bits, is added
-# to 64 bits.
+# GCC 14.2 for a core with UMLAL multiplies the whole of v: a product of 32 bits, of a factor masked to 16 bits,
+# is added to 64 bits.
 WRONG = """
 unsigned long long f(unsigned v, unsigned short gain, unsigned long long sum) { return sum + (v & 0xffffu) * gain; }
-unsigned long long g(unsigned v, unsigned w, unsigned long long sum) { return sum + (unsigned)(unsigned short)v * (w & 9); }
+unsigned long long g(unsigned v, unsigned w, unsigned long long sum) {
+    return sum + (unsigned)(unsigned short)v * (w & 9);
+}
 """
 
 

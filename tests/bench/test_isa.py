@@ -1,4 +1,5 @@
-"""The kernels of every instruction set, on the emulated core, write the bytes of the numpy oracle; and a wrong one is seen."""
+"""The kernels of every instruction set, on the emulated core, write the bytes of the numpy oracle;
+and a wrong one is seen."""
 
 import dataclasses
 import shutil
@@ -34,7 +35,8 @@ def test_equals_the_oracle(name: str, jobs: list[Job], expected: dict[str, list[
 
 @pytest.mark.parametrize("name", ("m0plus-qemu", "m3", "m33", "m55"))
 def test_in_parts(name: str, jobs: list[Job], expected: dict[str, list[int]]) -> None:
-    """Steps that are shared by cores: each part with its share of the scratch, the first one first, then the last one first."""
+    """Steps that are shared by cores: each part with its share of the scratch, the first one first,
+    then the last one first."""
     core = CORES[name]
     for parts in (2, 3):
         cut = [dataclasses.replace(job, parts=parts) for job in jobs]

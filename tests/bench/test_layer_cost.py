@@ -71,7 +71,8 @@ def test_instructions_per_layer(board: Link, capsys: pytest.CaptureFixture[str])
     per_step = (many - few) * INSTRUCTIONS_PER_TICK / (STEPS - 1)
     with capsys.disabled():
         print(
-            f"\n{board.name}: {per_step:.0f} instructions per layer in run(), of which the kernel is a lookup of one byte"
+            f"\n{board.name}: {per_step:.0f} instructions per layer in run(), of which the kernel is a "
+            "lookup of one byte"
         )
     again = (again_many - again_few) * INSTRUCTIONS_PER_TICK / (STEPS - 1)
     assert again == pytest.approx(per_step, rel=0.02), "the count is not repeatable"

@@ -1,4 +1,5 @@
-"""Heads that learn, on cores without an operating system: the bytes of the oracle, cycles of the Cortex-M0+, and bytes of code."""
+"""Heads that learn, on cores without an operating system: the bytes of the oracle, cycles of the Cortex-M0+,
+and bytes of code."""
 
 from __future__ import annotations
 
@@ -28,8 +29,10 @@ def build(core: Core, folder: Path) -> Path:
     program = folder / "learn.elf"
     symbols = {"CODE_BASE": core.code, "RAM_BASE": core.ram, "RAM_END": core.ram + core.ram_bytes}
     command = [
-        need_program(f"{prefix}gcc", package), *core.flags, *FLAGS, f"-DBENCH_JOBS={core.jobs:#x}", "-DBENCH_ARENA_BYTES=65536",
-        *(f"-I{USERMOD / i}" for i in ("include", "kernels")), f"-I{BARE}", *(f"-Wl,--defsym={k}={v:#x}" for k, v in symbols.items()),
+        need_program(f"{prefix}gcc", package), *core.flags, *FLAGS, f"-DBENCH_JOBS={core.jobs:#x}",
+        "-DBENCH_ARENA_BYTES=65536",
+        *(f"-I{USERMOD / i}" for i in ("include", "kernels")), f"-I{BARE}", *(f"-Wl,--defsym={k}={v:#x}" for k,
+            v in symbols.items()),
         "-T", str(BARE / "bench.ld"), *map(str, (HERE / "learn.c", BARE / core.start, USERMOD / "kernels" / "learn.c")),
         "-lc", "-lgcc", "-o", str(program),
     ]  # fmt: skip
@@ -98,7 +101,8 @@ def test_cost_and_bytes(name: str, capsys: pytest.CaptureFixture[str]) -> None:
         updates = [count // (CLASSES * KEEP) for op, count, _ in got[1:-1] if op == FIT][1:]
         with capsys.disabled():
             print(
-                f"\n{name} {kind}: teach {got[0][1] // (CLASSES * KEEP)}, update {updates}, judge {got[-1][1]} {core.unit}",
+                f"\n{name} {kind}: teach {got[0][1] // (CLASSES * KEEP)}, update {updates}, judge "
+                f"{got[-1][1]} {core.unit}",
                 end="",
             )
         if name == "m0plus":

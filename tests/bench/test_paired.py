@@ -1,4 +1,5 @@
-"""Two neighbouring outputs that share products, on the Cortex-M0+: the oracle's bytes wherever that applies, whether it pays or not."""
+"""Two neighbouring outputs that share products, on the Cortex-M0+: the oracle's bytes wherever that applies,
+whether it pays or not."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The virtual Pico 2 counts the instructions of every kernel that QEMU counts on MPS2_AN505, to the unit.
 
-Both run the bare-metal program of scripts/bench, of the same object files, linked for two maps of memory. In QEMU a plugin counts
-between readings of the counter; on the Pico 2 boards/common/virtual/hooks.c does.
+Both run the bare-metal program of scripts/bench, of the same object files, linked for two maps of memory.
+In QEMU a plugin counts between readings of the counter; on the Pico 2 boards/common/virtual/hooks.c does.
 """
 
 from __future__ import annotations

@@ -1,5 +1,6 @@
-"""A frame becomes a picture of 96 x 96 in a part of a network's time: cycles of the Cortex-M0+, code read without a wait; and what its
-loops in assembly leave to C, or begin in the middle, gives the oracle's bytes as well."""
+"""A frame becomes a picture of 96 x 96 in a part of a network's time: cycles of the Cortex-M0+,
+code read without a wait; and what its loops in assembly leave to C, or begin in the middle,
+gives the oracle's bytes as well."""
 
 from __future__ import annotations
 
@@ -46,8 +47,8 @@ def test_cycles(capsys: pytest.CaptureFixture[str]) -> None:
     assert not [cost for cost in costs if cost.each > MOST[cost.name]]
 
 
-# Frame, what is looked at of it, picture: boxes from less than one column to more than a loop has, and rows likewise; from odd columns on;
-# rows that are no whole words.
+# Frame, what is looked at of it, picture: boxes from less than one column to more than a loop has, and rows likewise;
+# from odd columns on; rows that are no whole words.
 SHAPES = (
     ((40, 30), (0, 0, 40, 30), (12, 12)),
     ((40, 30), (1, 3, 37, 23), (11, 5)),

@@ -1,4 +1,5 @@
-"""Convolutions by Winograd's transform, with products that two outputs share, and with little scratch: what a network takes, and that no scratch makes a layer slower."""
+"""Convolutions by Winograd's transform, with products that two outputs share,
+and with little scratch: what a network takes, and that no scratch makes a layer slower."""
 
 from __future__ import annotations
 
@@ -13,7 +14,8 @@ from targets import ALL
 from mica.file import codec
 
 PLAIN = ("-DMICA_WITHOUT_WINOGRAD", "-DMICA_WITHOUT_PAIRED")
-# Side, channels in, channels out: even and odd planes, few tiles and many, channels that are no multiple of four or sixteen.
+# Side, channels in, channels out: even and odd planes, few tiles and many,
+# channels that are no multiple of four or sixteen.
 SHAPES = ((8, 16, 16), (7, 20, 10), (5, 32, 8), (3, 64, 12), (2, 16, 4), (12, 24, 18), (9, 1, 5), (16, 3, 8))
 FOUR_BITS = 2048  # weights from which `pack --weights 4` makes codes of a layer's
 SCRATCH = (1 << 10, 2 << 10, 3 << 10, 4 << 10, 5 << 10, 6 << 10, 8 << 10, 12 << 10, 16 << 10, 24 << 10, 32 << 10)
@@ -90,7 +92,8 @@ def test_four_bits_of_resnet8(capsys: pytest.CaptureFixture[str]) -> None:
     ratio, most = fours.sum() / eights.sum(), max(fours[shared] / eights[shared])
     with capsys.disabled():
         print(
-            f"\n{core.name}: ResNet-8 in four bits {fours.sum() / 1e6:.2f} M {core.unit}, {ratio:.4f} of int8's; a layer up to {most:.4f}"
+            f"\n{core.name}: ResNet-8 in four bits {fours.sum() / 1e6:.2f} M {core.unit}, {ratio:.4f} of int8's; a "
+            f"layer up to {most:.4f}"
         )
     assert ratio <= 1.004
     assert 1 < most <= 1.012

@@ -1,4 +1,5 @@
-"""The model of the RP2040's flash cache, where it can be worked out by hand; and the anomaly detector in four bits behind it."""
+"""The model of the RP2040's flash cache, where it can be worked out by hand;
+and the anomaly detector in four bits behind it."""
 
 from __future__ import annotations
 

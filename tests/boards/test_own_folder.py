@@ -98,7 +98,8 @@ def test_the_commands_take_its_folder(here: Path, capfd: pytest.CaptureFixture[s
 
 @nightly
 def test_it_builds_and_runs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    """With a manifest of its own, which adds to its port's. In the cache: it is built again only where something has changed."""
+    """With a manifest of its own, which adds to its port's. In the cache: it is built again only where something has
+    changed."""
     monkeypatch.chdir(cache_dir())
     folder = own(Path("tests"), "UNIX", "MY_UNIX")
     (folder / "manifest.py").write_text('include(options.port)\nfreeze(".", "mine.py")\n')

@@ -1,4 +1,5 @@
-"""Boards without a folder: those that keep stock MicroPython, and chips; and the kernels that a compiler chooses for its core."""
+"""Boards without a folder: those that keep stock MicroPython, and chips;
+and the kernels that a compiler chooses for its core."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The report page in Debian's Chromium, driven by playwright-core of npm: no error, no request, readable wide and narrow."""
+"""The report page in Debian's Chromium, driven by playwright-core of npm: no error, no request,
+readable wide and narrow."""
 
 from __future__ import annotations
 

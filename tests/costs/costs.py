@@ -196,7 +196,8 @@ def judge(core: Core, table: Table, folder: Path) -> list[str]:
         )
         lines.append(
             f"{core.name:8} {job.name:9} {told:13,.0f} predicted {sum(result.counts):13,.0f} measured "
-            f"{told / sum(result.counts):6.3f}; most of it in {worst[0].name}: {worst[1].cost if worst[1] else 0:,.0f}, {worst[2]:,.0f}"
+            f"{told / sum(result.counts):6.3f}; most of it in {worst[0].name}: "
+            f"{worst[1].cost if worst[1] else 0:,.0f}, {worst[2]:,.0f}"
         )
     return lines
 

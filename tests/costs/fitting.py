@@ -93,7 +93,8 @@ def cycles(core: Core, jobs: Sequence[Job], table: Table) -> dict[str, Any]:
 
 
 def misses(core: Core, jobs: Sequence[Job], table: Table) -> list[Sample]:
-    """Samples whose cost is what the flash cache of a Pico, or of a Pico 2, lacks of each step, which finds it empty: words, or lines."""
+    """Samples whose cost is what the flash cache of a Pico, or of a Pico 2, lacks of each step,
+    which finds it empty: words, or lines."""
     pico = core.isa == "armv6m"
     program = bare_metal.build(core, more=bare_metal.HOT if pico else ())
     jobs = [job for job in jobs if codec.decode(job.data).steps]

@@ -84,7 +84,8 @@ def coded() -> list[Job]:
 
 
 def window_layers() -> Iterator[layers.Layer]:
-    """More convolutions: pictures of three channels, planes of few columns, pixels of every number, much and little scratch."""
+    """More convolutions: pictures of three channels, planes of few columns, pixels of every number,
+    much and little scratch."""
     rng = np.random.default_rng(17)
 
     def pick(*options: Any) -> Any:

@@ -1,4 +1,5 @@
-"""Networks of the operators that have no weights, random networks, and the models of other tools, as jobs of the bench."""
+"""Networks of the operators that have no weights, random networks, and the models of other tools,
+as jobs of the bench."""
 
 from __future__ import annotations
 

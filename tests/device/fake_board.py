@@ -18,9 +18,11 @@ Reply = Callable[[str], "bytes | Iterator[bytes]"]
 
 
 class FakeBoard:
-    """`port` is its name. `reply(program)` gives what the program prints, an exception of it behind b"\\x04"; an iterator is
-    written piece by piece until the host interrupts. The first `late` prompts come together with the one after them.
-    With `looks`, it is in a transfer at first: in a piece of 256 bytes, and it takes what has come only so often (seconds)."""
+    """`port` is its name. `reply(program)` gives what the program prints, an exception of it behind b"\\x04";
+    an iterator is written piece by piece until the host interrupts.
+    The first `late` prompts come together with the one after them.
+    With `looks`, it is in a transfer at first: in a piece of 256 bytes, and it takes what has come only so often
+    (seconds)."""
 
     def __init__(self, reply: Reply, late: int = 0, looks: float = 0.0) -> None:
         self.reply = reply

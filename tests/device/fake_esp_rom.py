@@ -63,8 +63,8 @@ def reply(op: int, payload: bytes = OK, value: int = 0) -> bytes:
 
 
 class Loader:
-    """The loader and the chip's flash. `fault`: no-sync, bad-md5, die-at=N (silent from block N on), or noise=N (N times, asked for its
-    id, it answers with a broken frame).
+    """The loader and the chip's flash. `fault`: no-sync, bad-md5, die-at=N (silent from block N on),
+    or noise=N (N times, asked for its id, it answers with a broken frame).
     """
 
     def __init__(self, chip: str, flash: bytearray, fault: str = "") -> None:
@@ -187,8 +187,8 @@ class FakeEsp:
         fault: str = "",
         boot: Callable[[bytes], tuple[str, Callable[[], None]]] | None = None,
     ) -> None:
-        """`boot` starts what is the firmware here, given what is in flash, and returns its port and what ends it. It is started
-        again after the flash was written. Without it only the loader answers.
+        """`boot` starts what is the firmware here, given what is in flash, and returns its port and what ends it.
+        It is started again after the flash was written. Without it only the loader answers.
         """
         self.loader = Loader(chip, bytearray(b"\xff" * flash_bytes), fault)
         self.starts = 0

@@ -63,7 +63,8 @@ def test_uf2(firmware: Firmware, name: str, chip: int) -> None:
         # The second stage of the boot is at the start: its stack pointer load, and code right behind it.
         assert image[:256] != bytes(256)
     else:
-        # The boot ROM of an RP2350 looks for a block in the first 4 KB: an image to execute; secure on Arm, or RISC-V; RP2350.
+        # The boot ROM of an RP2350 looks for a block in the first 4 KB: an image to execute; secure on Arm, or RISC-V;
+        # RP2350.
         at = image.find(struct.pack("<I", 0xFFFFDED3), 0, 4096)
         assert at >= 0 and at % 4 == 0
         kind, size, flags = struct.unpack("<BBH", image[at + 4 : at + 8])
@@ -79,7 +80,8 @@ def test_uf2(firmware: Firmware, name: str, chip: int) -> None:
 
 
 def test_settings_and_changes(firmware: Firmware) -> None:
-    """One firmware with an arena, kernels and a manifest of its own: beside the usual one, built again only for changes."""
+    """One firmware with an arena, kernels and a manifest of its own: beside the usual one,
+    built again only for changes."""
     usual = firmware("UNIX")
     board = load_board("UNIX")
     with odd_settings(f"# {os.getpid()}\n{MANIFEST}") as settings:

@@ -1,4 +1,5 @@
-"""The failure table of ports and boards: every line was tried, against a pretend device where a real one would be needed.
+"""The failure table of ports and boards: every line was tried, against a pretend device where a real one would be
+needed.
 
 | what is wrong | pretended by | tested |
 | --- | --- | --- |
@@ -8,7 +9,8 @@
 | a port that is not there; Windows's words for it | its name; pyserial's error | here |
 | a file, a device that is no port | themselves | here |
 | no permission | a pseudo-terminal of another user, a child that is not root | here, test_ports.py |
-| held: locked by flock, by TIOCEXCL, without any lock; Windows | other programs that have it open; pyserial's error | here, test_ports.py |
+| held: locked by flock, by TIOCEXCL, without any lock; Windows | other programs that have it open;
+pyserial's error | here, test_ports.py |
 | nothing answers | a pseudo-terminal whose other end only reads | here, test_ports.py |
 | MicroPython without mica; half of it | a module that stands before the frozen one | here |
 | an older or newer mica | the same | here |
@@ -165,7 +167,11 @@ def test_held_by_tiocexcl(dead_port: str) -> None:  # noqa: F811
 
 
 @pytest.mark.parametrize("number", [errno.EBUSY, errno.EAGAIN])
-def test_held_by_what_we_may_not_see(monkeypatch: pytest.MonkeyPatch, dead_port: str, number: int) -> None:  # noqa: F811
+def test_held_by_what_we_may_not_see(
+    monkeypatch: pytest.MonkeyPatch,
+    dead_port: str,  # noqa: F811
+    number: int,
+) -> None:
     """Another user's program: /proc does not tell, the system refuses to open the port."""
 
     def refuse(*args: object, **kwargs: object) -> None:
@@ -184,7 +190,7 @@ def test_nothing_answers(dead_port: str) -> None:  # noqa: F811
     assert "reset" in found.todo
 
 
-# --- answers of boards --------------------------------------------------------------------------------------------------
+# --- answers of boards ------------------------------------------------------------------------------------------------
 
 
 def looked_at(board: Link, expected: str | None = None) -> dict[str, diagnosis.Finding]:
@@ -363,7 +369,8 @@ def test_command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[
 
 
 def test_modules_that_windows_lacks() -> None:
-    """`pack`, `run`, `push`, `flash`, `fit` and `doctor` are imported, and `run` and `fit` do their work, without them."""
+    """`pack`, `run`, `push`, `flash`, `fit` and `doctor` are imported, and `run` and `fit` do their work,
+    without them."""
     script = Path(__file__).with_name("without_posix.py")
     done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, env=os.environ, check=False)
     assert done.returncode == 0, done.stderr[-2000:]

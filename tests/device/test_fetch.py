@@ -1,7 +1,8 @@
-"""Weights that DMA brings from flash while a virtual Pico computes: right bytes whatever comes between, and no stream where it may not be.
+"""Weights that DMA brings from flash while a virtual Pico computes: right bytes whatever comes between,
+and no stream where it may not be.
 
-Each cut ends a run, or comes into it: Ctrl-C, a soft reset, an exception in a hook, a file that a hook writes to flash, a run in
-slices that is given up. `scripts/test --all` makes 2,000 of them.
+Each cut ends a run, or comes into it: Ctrl-C, a soft reset, an exception in a hook, a file that a hook writes to flash,
+a run in slices that is given up. `scripts/test --all` makes 2,000 of them.
 """
 
 from __future__ import annotations

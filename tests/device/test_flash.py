@@ -1,5 +1,5 @@
-"""mica flash for RP2040 boards, end to end: the virtual Pico goes into BOOTSEL mode, a drive appears, and what a reader of
-UF2 files made of the copy is what starts."""
+"""mica flash for RP2040 boards, end to end: the virtual Pico goes into BOOTSEL mode, a drive appears,
+and what a reader of UF2 files made of the copy is what starts."""
 
 from __future__ import annotations
 
@@ -77,8 +77,8 @@ class Cable:
 
 
 def with_files_elsewhere(image: Path, to: Path) -> None:
-    """The firmware, with a file system of 256 K at the end of flash: changed where the program declares it, and where its
-    driver has it."""
+    """The firmware, with a file system of 256 K at the end of flash: changed where the program declares it,
+    and where its driver has it."""
     data = image.read_bytes()
     found = 0
     for base in (0, flash_map.XIP_BASE):

@@ -1,8 +1,8 @@
 """mica flash for the ESP32 family: the real esptool against a pretend ROM loader, with a MicroPython behind it.
 
 No ESP32 was flashed. The firmware here is made up: what belongs to a loader (header, chip id, partition table) is as a
-build makes it, and the program is random bytes. What starts afterwards is the emulated RISC-V board, whose files are gone
-then, as they are on a board whose partition has moved.
+build makes it, and the program is random bytes. What starts afterwards is the emulated RISC-V board,
+whose files are gone then, as they are on a board whose partition has moved.
 """
 
 from __future__ import annotations
@@ -103,7 +103,8 @@ class _Silent:
 
 @pytest.mark.parametrize("chip", list(BOARDS))
 def test_every_chip(chip: str, writer: Callable[..., EspWriter]) -> None:
-    """The image is where the chip looks for it, and the settings of a board that has them in the same place are not touched."""
+    """The image is where the chip looks for it, and the settings of a board that has them in the same place are not
+    touched."""
     facts = load_board(BOARDS[chip])
     assert facts.esptool
     with FakeEsp(chip, flash_bytes=facts.flash) as board:

@@ -264,14 +264,14 @@ def test_nobody_answers(fails: Callable[..., str], monkeypatch: pytest.MonkeyPat
 def test_another_board_answers() -> None:
     pico2 = Running(b"micropython Raspberry Pi Pico2 with RP2350\n")
     flash._check_chip(load_board("RPI_PICO2"), pico2)  # type: ignore[arg-type]
-    flash._check_chip(load_board("RPI_PICO2"), Running(b"micropython Raspberry Pi Pico2 with RP2350-RISCV\n"))  # type: ignore[arg-type]
+    flash._check_chip(load_board("RPI_PICO2"), Running(b"micropython Raspberry Pi Pico2 with RP2350-RISCV\n"))
     said = "/dev/ttyX is a Raspberry Pi Pico2 with RP2350; RPI_PICO has an RP2040"
     with pytest.raises(MicaError, match=said):
         flash._check_chip(load_board("RPI_PICO"), pico2)  # type: ignore[arg-type]
     with pytest.raises(
         MicaError, match="/dev/ttyX runs circuitpython, not MicroPython; put the board into its boot loader"
     ):
-        flash._check_chip(load_board("RPI_PICO"), Running(b"circuitpython Pico with rp2040\n"))  # type: ignore[arg-type]
+        flash._check_chip(load_board("RPI_PICO"), Running(b"circuitpython Pico with rp2040\n"))
     with pytest.raises(MicaError, match="/dev/ttyX is no ESP32: its MicroPython has no module esp32"):
         flash_map.partitions_of_board(
             Running(board_exception("ImportError: no module named 'esp32'"))  # type: ignore[arg-type]
@@ -391,7 +391,8 @@ def test_linux(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("MICA_DRIVES", raising=False)
     (tmp_path / "proc").mkdir()
     (tmp_path / "proc" / "mounts").write_text(
-        "/dev/sda1 / ext4 rw 0 0\n/dev/sdb1 /media/me/RPI-RP2 vfat rw 0 0\n/dev/sdc1 /mnt/my\\040drive vfat ro 0 0\nshort\n"
+        "/dev/sda1 / ext4 rw 0 0\n/dev/sdb1 /media/me/RPI-RP2 vfat rw 0 0\n/dev/sdc1 /mnt/my\\040drive vfat "
+        "ro 0 0\nshort\n"
         "E: /mnt/e 9p rw 0 0\n"
     )
     (tmp_path / "run" / "media" / "me" / "RP2350").mkdir(parents=True)

@@ -1,4 +1,5 @@
-"""Flash of the virtual Picos takes its time: words that the cache lacks, the cache's registers, the stream, and `ideal` memory."""
+"""Flash of the virtual Picos takes its time: words that the cache lacks, the cache's registers, the stream,
+and `ideal` memory."""
 
 from __future__ import annotations
 
@@ -16,7 +17,8 @@ from mica.link.virtual_pico import FLASH_BASE, WAITS_ON_BOARD
 
 
 class Chip(NamedTuple):
-    """miss: cycles of a word or line that the cache lacks; next: of one that follows it at once; fills: bytes that come."""
+    """miss: cycles of a word or line that the cache lacks; next: of one that follows it at once;
+    fills: bytes that come."""
 
     miss: int
     next: int
@@ -89,7 +91,8 @@ def test_one_missing_word(ask: Callable[[str], Any], chip: Chip) -> None:
 
 def test_what_a_miss_brings(ask: Callable[[str], Any], chip: Chip) -> None:
     found = ask(
-        "at = FREE + 0x2340\nfor k in (1, 2): one(at + k * WAY); one(at + k * WAY + 4)\nprint([one(at), one(at + 4), one(at + 8)])"
+        "at = FREE + 0x2340\nfor k in (1, 2): one(at + k * WAY); one(at + k * WAY + 4)\nprint([one(at), one(at + "
+        "4), one(at + 8)])"
     )
     assert chip.misses(found) == [True, chip.fills == 4, True]
 
@@ -117,7 +120,8 @@ def test_flush(ask: Callable[[str], Any], chip: Chip, target: str) -> None:
 
 
 def test_aliases(ask: Callable[[str], Any], chip: Chip, target: str) -> None:
-    """RP2040: 0x11 looks up, keeps nothing new. 0x12: looks nothing up, and keeps. 0x13: neither. RP2350: 0x14 neither."""
+    """RP2040: 0x11 looks up, keeps nothing new. 0x12: looks nothing up, and keeps. 0x13: neither.
+    RP2350: 0x14 neither."""
     fresh = "at = FREE + 0x560\nfor k in (1, 2): one(at + k * WAY)\n"
     if target == PICO2:
         missed, hit, *words = ask(fresh + "print([one(at), one(at), one(at + 0x4000000), one(at + 0x4000000)])")
@@ -176,7 +180,8 @@ print([[n & 0xfff, n >> 12] for n in found])
 
 
 def test_code_waits(board: Link, target: str) -> None:
-    """MicroPython runs from flash, so a program that does little waits for some of it; a second turn of a small loop for none."""
+    """MicroPython runs from flash, so a program that does little waits for some of it;
+    a second turn of a small loop for none."""
     code = """
 def turns(n):
     k = 0

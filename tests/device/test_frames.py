@@ -1,4 +1,5 @@
-"""Requests and answers in frames: the board's own program, run here, behind a line that loses and changes bytes; and boards that lie."""
+"""Requests and answers in frames: the board's own program, run here, behind a line that loses and changes bytes;
+and boards that lie."""
 
 from __future__ import annotations
 
@@ -66,9 +67,9 @@ class Board:
         self._to_host: SimpleQueue[bytes] = SimpleQueue()
         self._pending = b""
         board_sys = types.ModuleType("sys")
-        board_sys.stdin = types.SimpleNamespace(buffer=types.SimpleNamespace(readline=self._readline))  # type: ignore[attr-defined]
-        board_sys.stdout = types.SimpleNamespace(buffer=types.SimpleNamespace(write=self._write))  # type: ignore[attr-defined]
-        board_sys.print_exception = lambda e, to: to.write("".join(traceback.format_exception_only(e)))  # type: ignore[attr-defined]
+        board_sys.stdin = types.SimpleNamespace(buffer=types.SimpleNamespace(readline=self._readline))
+        board_sys.stdout = types.SimpleNamespace(buffer=types.SimpleNamespace(write=self._write))
+        board_sys.print_exception = lambda e, to: to.write("".join(traceback.format_exception_only(e)))
         names: dict[str, object] = {}
         text = on_board.source("frames")
         text = text.replace("    import sys\n", "").replace("    from _mica import Quantised\n", "")

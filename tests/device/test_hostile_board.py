@@ -292,8 +292,8 @@ def test_names_that_no_board_may_have(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_layer_name_does_not_answer_for_another() -> None:
-    """A line of the answer ended in the name: with a line feed in it, the next line was the file's to write. No such name
-    loads today, and no name is sent."""
+    """A line of the answer ended in the name: with a line feed in it, the next line was the file's to write.
+    No such name loads today, and no name is sent."""
     model = codec.decode(pushed_models.good(1))
     for step in model.steps:
         step.name = "mica:layer 0 00000000 0"

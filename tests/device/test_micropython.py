@@ -109,7 +109,8 @@ def test_changes_of_a_users_tree_are_seen(cache: Path, tmp_path: Path) -> None:
     [
         (
             "Certain versions.\n\nThe ESP-IDF changes quickly and MicroPython only supports certain versions. The\n"
-            "current recommended version of ESP-IDF for MicroPython is v5.5.1. MicroPython\nalso supports v5.3 and v5.4.2.\n\n"
+            "current recommended version of ESP-IDF for MicroPython is v5.5.1. MicroPython\nalso supports v5.3 "
+            "and v5.4.2.\n\n"
             "Long ago v4.4 was used.\n$ git clone -b v5.5.1 --recursive address\n",
             micropython.Idf((5, 3), (5, 5), "v5.5.1"),
         ),
@@ -146,7 +147,8 @@ case " $* " in
 esac
 """
 APT_CACHE = """#!/bin/bash
-printf 'Package: micropython\\nVersion: %s-1\\nChecksums-Sha256:\\n %s 1 x.dsc\\n %s 9 %s\\n\\n' {version} {other} {digest} {name}
+printf 'Package: micropython\\nVersion: %s-1\\nChecksums-Sha256:\\n %s 1 x.dsc\\n %s 9 %s\\n\\n' \\
+  {version} {other} {digest} {name}
 """
 
 

@@ -61,7 +61,8 @@ def build(tmp_path: Path) -> tuple[Path, Path]:
     made = {
         "firmware.map": MAP.format(obj=obj, tree=tree),
         "py/a.o": "",
-        "py/a.P": f"../../obj/py/a.o: ../../py/a.c \\\n {tree}/py/a.h /usr/include/stdint.h \\\n {obj}/genhdr/g.h\n\n../../py/a.c:\n",
+        "py/a.P": f"../../obj/py/a.o: ../../py/a.c \\\n {tree}/py/a.h /usr/include/stdint.h \\\n "
+        f"{obj}/genhdr/g.h\n\n../../py/a.c:\n",
         "shared/switch.o": "",
         f"CMakeFiles/f.dir{tree}/lib/b/src/far.S.o": "",
         "sdk/boot/CMakeFiles/f.dir/near.S.o": "",

@@ -292,7 +292,8 @@ print({n} / took, used)
 @pytest.mark.skipif(not VWW.is_dir(), reason="the folder ../shared/models is missing")
 @pytest.mark.parametrize("target", [PICO, PICO2])
 def test_persons(target: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """Pictures through the pins to the person detector: label and bytes of this computer, 5 a second, 1.2 frames of RAM."""
+    """Pictures through the pins to the person detector: label and bytes of this computer, 5 a second,
+    1.2 frames of RAM."""
     kind, n = "ov7670" if target == PICO else "ov2640", 100 if ALL else 3
     compiled = compile_file(VWW / "model.onnx", load_calibration(VWW / "calib.npz", ["input"]), plain=True)
     file = compiled.model

@@ -1,4 +1,5 @@
-"""The virtual Picos' microphone: machine.I2S, PIO and mica.pio_i2s of the firmware, by the board's clock, with the samples of a recording."""
+"""The virtual Picos' microphone: machine.I2S, PIO and mica.pio_i2s of the firmware, by the board's clock,
+with the samples of a recording."""
 
 from __future__ import annotations
 
@@ -33,7 +34,8 @@ from array import array
 from machine import I2S, Pin
 from time import ticks_diff, ticks_us
 def microphone(bits=16, rate=16000, format=I2S.MONO, sck=16):
-    return I2S(0, sck=Pin(sck), ws=Pin(sck + 1), sd=Pin(sck + 2), mode=I2S.RX, bits=bits, format=format, rate=rate, ibuf=8000)
+    pins = dict(sck=Pin(sck), ws=Pin(sck + 1), sd=Pin(sck + 2))
+    return I2S(0, mode=I2S.RX, bits=bits, format=format, rate=rate, ibuf=8000, **pins)
 def record(n, **options):
     gc.collect()  # which keeps interrupts off for longer than DMA's buffer lasts
     m = microphone(**options)
@@ -97,7 +99,8 @@ def begun(x: np.ndarray) -> int:
 
 
 def test_every_sample(board: EmulatedBoard, sound: np.ndarray) -> None:
-    """16 bits, 32 bits, two channels: the frame in which the clock begins is empty, then come all, and silence when they have ended."""
+    """16 bits, 32 bits, two channels: the frame in which the clock begins is empty, then come all,
+    and silence when they have ended."""
     x = numbers(board, "record(1700)")
     np.testing.assert_array_equal(x, np.r_[begun(x), sound, np.zeros(99)])
     assert board.emulator.notes() == ["microphone: noise.wav has ended, after 0.10 s: it is silent"]
@@ -156,7 +159,8 @@ def test_other_pins(board: EmulatedBoard) -> None:
 
 @pytest.mark.parametrize("sm", [7, 2])
 def test_filled_by_dma(board: EmulatedBoard, sound: np.ndarray, sm: int) -> None:
-    """Every sample, twice round a ring, and again with another; at the end nothing is at work, and nothing of PIO's memory is taken."""
+    """Every sample, twice round a ring, and again with another;
+    at the end nothing is at work, and nothing of PIO's memory is taken."""
     board.exec(FILLED)
     code = f"""
 x = memoryview(array("h", bytes(2 * 1700)))

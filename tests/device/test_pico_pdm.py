@@ -58,7 +58,8 @@ def is_one_of(found: np.ndarray, possible: list[np.ndarray]) -> None:
 
 
 def test_every_sample(board: Link, sound: np.ndarray) -> None:
-    """More than once round both rings, and again with names of pins, another rate, gain and machine; at the end nothing is at work."""
+    """More than once round both rings, and again with names of pins, another rate, gain and machine;
+    at the end nothing is at work."""
     for words, ratio, gain in (("3, 2", 64, 1), ("Pin(3), 'GPIO2', 8000, 2, ratio=128, gain=3", 128, 3)):
         code = f"""
 x = memoryview(array("h", bytes(2 * 1800)))
@@ -95,7 +96,8 @@ print((took(2048 - 256) - took(2048 - 256)) / 192)
 
 
 def test_lost_samples(board: Link) -> None:
-    """While interrupts are off for longer than the ring of bits, count goes on by a ring, which listen() tells as an overrun."""
+    """While interrupts are off for longer than the ring of bits, count goes on by a ring, which listen()
+    tells as an overrun."""
     code = """
 from time import ticks_us, ticks_diff
 def off(ms):

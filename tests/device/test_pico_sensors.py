@@ -1,4 +1,5 @@
-"""The virtual Picos' analogue pin and motion sensor: machine.ADC, machine.I2C and machine.SPI of the firmware, in the board's time, with the numbers of a file."""
+"""The virtual Picos' analogue pin and motion sensor: machine.ADC, machine.I2C and machine.SPI of the firmware,
+in the board's time, with the numbers of a file."""
 
 from __future__ import annotations
 
@@ -245,7 +246,8 @@ print(I2C(1, sda=Pin(2), scl=Pin(3), freq=400_000).readfrom_mem(0x68, 0x6B, 1))
 
 
 def test_lsm6ds3(target: str, moves: np.ndarray, tmp_path: Path) -> None:
-    """mica.motion.LSM6DS3 and `mica record --imu lsm6ds3` give row after row; ranges, a full FIFO and a missing sensor."""
+    """mica.motion.LSM6DS3 and `mica record --imu lsm6ds3` give row after row;
+    ranges, a full FIFO and a missing sensor."""
     np.savez(tmp_path / "wave.npz", x=moves[None], rate=104)
     wired = sensor_files.imu(f"{tmp_path / 'wave.npz'},addr=0x6a")
     with open_board(target, rom_files={"there.txt": b"is"}, sensors=Sensors({"imu": wired})) as board:

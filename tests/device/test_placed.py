@@ -46,7 +46,8 @@ def test_without_golden(digits: bytes) -> None:
 
 
 @pytest.mark.parametrize(("place_of", "golden", "found"), [
-    ("/rom", True, "/rom/lib/d.mica"), ("/rom", False, "/rom/lib/d.mica"), ("", False, "d.mica"), ("", True, None), (None, True, None),
+    ("/rom", True, "/rom/lib/d.mica"), ("/rom", False, "/rom/lib/d.mica"), ("", False, "d.mica"), ("", True, None),
+    (None, True, None),
 ])  # fmt: skip
 def test_place(
     unix_board: Link,

@@ -1,7 +1,8 @@
 """A virtual Pico that loses power while models are pushed, swapped and tried, at moments that a seed chooses.
 
-MICA_KILLS=50 (default 8, one in each phase) says how often. After each the Pico is started again, and says by its output bytes which model
-is at /rom: the one of before, or the new one if that is good.
+MICA_KILLS=50 (default 8, one in each phase) says how often.
+After each the Pico is started again, and says by its output bytes which model is at /rom: the one of before,
+or the new one if that is good.
 """
 
 from __future__ import annotations

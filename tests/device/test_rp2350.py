@@ -1,4 +1,5 @@
-"""The Cortex-M33 of the virtual Pico 2 without MicroPython: nested exceptions, masks, SysTick, and what it does not model."""
+"""The Cortex-M33 of the virtual Pico 2 without MicroPython: nested exceptions, masks, SysTick,
+and what it does not model."""
 
 from __future__ import annotations
 
@@ -49,7 +50,8 @@ def run(source: Path, folder: Path) -> list[str]:
 def test_exceptions_nest_by_priority(tmp_path: Path) -> None:
     why, order, _ = run(HERE / "exceptions.c", tmp_path)
     assert "core 0: the firmware has stopped itself (bkpt 1)" in why
-    # 46 is interrupted by 47, PendSV comes last, and s15 outlives all three; then PRIMASK; then BASEPRI; then five ticks.
+    # 46 is interrupted by 47, PendSV comes last, and s15 outlives all three; then PRIMASK; then BASEPRI;
+    # then five ticks.
     nested = [46, 47, 146, 14]
     assert [int(n) for n in order.split()] == [*nested, 77, 1, 47, 2, 47, 3, *nested, 4, 6]
 
@@ -92,11 +94,14 @@ def test_registers_work_at_once_with_both_cores(tmp_path: Path) -> None:
 
 
 def test_counts(tmp_path: Path) -> None:
-    """Instructions to the unit, and cycles as the table has them: a loop of 7 instructions, a load and a store among them."""
-    loop = "1: ldr r1, [r2]\\n adds r1, #1\\n str r1, [r2]\\n smlad r3, r1, r1, r3\\n udiv r1, r1, r3\\n subs r0, #1\\n bne 1b"
+    """Instructions to the unit, and cycles as the table has them: a loop of 7 instructions,
+    a load and a store among them."""
+    loop = "1: ldr r1, [r2]\\n adds r1, #1\\n str r1, [r2]\\n smlad r3, r1, r1, r3\\n udiv r1, r1, r3\\n "
+    loop += "subs r0, #1\\n bne 1b"
     counts = []
     for turns in (100, 250):
-        code = f'__asm volatile ("movs r0, #{turns}\\n mov r2, sp\\n movs r3, #1\\n {loop}" : : : "r0", "r1", "r2", "r3", "memory");'
+        code = f'__asm volatile ("movs r0, #{turns}\\n mov r2, sp\\n movs r3, #1\\n {loop}" : : : '
+        code += '"r0", "r1", "r2", "r3", "memory");'
         counts.append([int(n) for n in run(with_code(code, tmp_path), tmp_path)[2].split()])
     (few, few_cycles, *few_by_block), (many, many_cycles, *many_by_block) = counts
     assert many - few == 150 * 7 and (few, many) == (few_by_block[0], many_by_block[0])

@@ -17,8 +17,9 @@ PIO0 = 0x50200000
 PINS = 2 << 29 | 5 << 26 | 8 << 20 | 3 << 15 | 8 << 10 | 4 << 5 | 2
 MOVES_TO_ISR = [0xA0C0 | source for source in (1, 2, 6, 7)]  # from x, y, ISR, OSR
 PUSH, PULL = 0x8000, 0x8080
-# Bits that stay. Nothing here stalls or waits. rp2040js differs from the datasheet in four things that are left out: limits of PUSH
-# and PULL without autopush, OUT of a whole word, jumps by OUT and MOV, and the OSR before its first word.
+# Bits that stay. Nothing here stalls or waits. rp2040js differs from the datasheet in four things that are left out:
+# limits of PUSH and PULL without autopush, OUT of a whole word, jumps by OUT and MOV,
+# and the OSR before its first word.
 AS_HERE = {0: 0xFFFF, 2: 0xFFFF, 3: 0xFFFF, 4: 0xFF80, 5: 0xFFFF, 6: 0xFF47, 7: 0xFFFF}
 
 

@@ -109,7 +109,8 @@ def ask(board: Link, code: str) -> str:
 
 
 def test_start(board: Link) -> None:
-    """Forced off it is not done; released it sends a 0; the boot ROM answers word by word, and begins again after a wrong one."""
+    """Forced off it is not done; released it sends a 0; the boot ROM answers word by word,
+    and begins again after a wrong one."""
     assert ask(board, "reset()") == "(0, 1, 1, 0)"
     assert ask(board, "ask(0), ask(0), ask(7), ask(0), ask(0), ask(1)") == "(0, 0, 7, 0, 0, 1)"
     assert ask(board, "reset(), start(base + at['entry'])") == "((0, 1, 1, 0), True)"

@@ -1,4 +1,5 @@
-"""The program that a UNIX board runs (link/on_board/serve.py) outlives Ctrl-C wherever it comes: each request has one answer."""
+"""The program that a UNIX board runs (link/on_board/serve.py) outlives Ctrl-C wherever it comes: each request has one
+answer."""
 
 from __future__ import annotations
 

@@ -88,7 +88,8 @@ def test_boards_refuse(small_board: Link) -> None:
 
 def test_boards_load(small_board: Link) -> None:
     """A signed model loads as bytes, from a file, and in its own block, with keys of every length and without a key."""
-    run = f"m.input(0)[:] = {pushed_models.INPUT!r}\nm.run()\nimport binascii\nprint(binascii.crc32(m.output(0)))\nm.deinit()"
+    run = f"m.input(0)[:] = {pushed_models.INPUT!r}\nm.run()\n"
+    run += "import binascii\nprint(binascii.crc32(m.output(0)))\nm.deinit()"
     expected = b"%d\n" % pushed_models.answer(PLAIN)
     for key in (KEY, *((bytes(16), bytes(64), bytes(65), bytes(1000)) if small_board.name == "UNIX" else ())):
         small_board.put(signature.sign(PLAIN, key), "data")
@@ -123,7 +124,8 @@ def test_a_check_copies_nothing(unix_board: Link) -> None:
     unix_board.put(KEY, "KEY")
     code = "from mica.signature import hmac\nimport gc\nmany = memoryview(bytes(200_000))\n"
     code += "def took(n):\n    gc.collect()\n    gc.disable()\n    before = gc.mem_alloc()\n    hmac(KEY, many[:n])\n"
-    code += "    after = gc.mem_alloc()\n    gc.enable()\n    return after - before\ntook(1)\nprint(took(100), took(200_000))"
+    code += "    after = gc.mem_alloc()\n    gc.enable()\n    return after - before\n"
+    code += "took(1)\nprint(took(100), took(200_000))"
     small, large = unix_board.exec(code).split()
     assert small == large and int(large) < 4000
 

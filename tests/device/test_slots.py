@@ -377,8 +377,9 @@ def test_damage_is_noticed(fake: Fake) -> None:
         fake.board.exec("fake = good")
 
 
-# What becomes of the flash when power fails at the operation `k` of a push, and again at the operation `j` of the boot after
-# that; checked here, where a boot takes a millisecond. Prints what was seen at /rom after the last boot.
+# What becomes of the flash when power fails at the operation `k` of a push,
+# and again at the operation `j` of the boot after that; checked here, where a boot takes a millisecond.
+# Prints what was seen at /rom after the last boot.
 NESTED = """
 def nested(good):
     before = bytes(fake.store)

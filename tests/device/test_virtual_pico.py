@@ -1,4 +1,5 @@
-"""The virtual Pico: the image for the real board, its USB port, its flash file, its counter, and an end without remains."""
+"""The virtual Pico: the image for the real board, its USB port, its flash file, its counter,
+and an end without remains."""
 
 import ast
 import json
@@ -106,7 +107,8 @@ def test_bytes_under_load(pico: VirtualPico) -> None:
         # And one that comes before the board reads: mpremote's own flow control is not at work here.
         repl = board._open_repl()
         repl.exec_raw_no_follow(
-            "import sys, time\ntime.sleep(0.3)\nn = 0\nfor i in range(3000):\n    n += len(sys.stdin.readline())\nprint(n)"
+            "import sys, time\ntime.sleep(0.3)\nn = 0\nfor i in range(3000):\n    n += "
+            "len(sys.stdin.readline())\nprint(n)"
         )
         repl.serial.write(b"".join(b"line %d\n" % i for i in range(3000)))
         output, error = repl.follow(30)
@@ -398,7 +400,8 @@ def test_mistakes_on_the_command_line(firmware: Firmware, tmp_path: Path, name: 
     result = mica("emu", name, MICA_FLASH=str(tmp_path / "short.bin"))
     assert (result.returncode, result.stdout) == (1, "")
     assert result.stderr == (
-        f"mica: error: {tmp_path}/short.bin: has 3 bytes, a {name}'s flash has {load_board(name).flash}; remove it to begin again\n"
+        f"mica: error: {tmp_path}/short.bin: has 3 bytes, a {name}'s flash has {load_board(name).flash}; remove it "
+        "to begin again\n"
     )
     with socket.socket() as other:
         other.bind(("127.0.0.1", 0))

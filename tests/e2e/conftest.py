@@ -79,7 +79,8 @@ def _digits(folder: Path) -> Path:
 
 @pytest.fixture(scope="session")
 def tones(once: Once) -> Path:
-    """A model that tells tones apart by their sound, and beside it tones.wav: silence, low, silence, high, of half a second each."""
+    """A model that tells tones apart by their sound, and beside it tones.wav: silence, low, silence, high,
+    of half a second each."""
     return once("tones", _tones)
 
 
@@ -122,7 +123,8 @@ def _tones_rows(folder: Path) -> Path:
 
 @pytest.fixture(scope="session")
 def fan(once: Once) -> Path:
-    """A model that tells a machine's sounds at 8,000 samples a second, and fan.wav: it stands, runs smoothly, stands, rattles."""
+    """A model that tells a machine's sounds at 8,000 samples a second, and fan.wav: it stands, runs smoothly, stands,
+    rattles."""
     return once("fan", _fan)
 
 
@@ -144,7 +146,8 @@ def _fan(folder: Path) -> Path:
 
 @pytest.fixture(scope="session")
 def gestures(once: Once) -> Path:
-    """A model that tells gestures, and gestures.npz as `mica record --imu` writes it: it lies there, is shaken, lies there, is turned."""
+    """A model that tells gestures, and gestures.npz as `mica record --imu` writes it: it lies there, is shaken,
+    lies there, is turned."""
     return once("gestures", _gestures)
 
 
@@ -179,7 +182,8 @@ def _movements(folder: Path) -> tuple[str | Path, ...]:
 
 @pytest.fixture(scope="session")
 def learning(tones: Path, fan: Path, gesture_features: Path, once: Once) -> Path:
-    """A folder of models without a network, for heads that learn, and recordings: those of the other models, and more behind them."""
+    """A folder of models without a network, for heads that learn, and recordings: those of the other models,
+    and more behind them."""
 
     def make(folder: Path) -> Path:
         alone = {

@@ -36,7 +36,8 @@ class Result:
 
 
 def mica(*args: object, timeout: float = 600) -> Result:
-    """Runs `mica ARGS` as its own process. It is forked: to start Python and import everything takes longer than most commands."""
+    """Runs `mica ARGS` as its own process. It is forked: to start Python and import everything takes longer than most
+    commands."""
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
         words = ["mica", *map(str, args)]
         process = multiprocessing.get_context("fork").Process(target=_command, args=(words, out.fileno(), err.fileno()))

@@ -151,5 +151,6 @@ def test_reference_models_in_flash(name: str, tmp_path: Path, capsys: pytest.Cap
     assert times.total > sum(step.macs for step in host.model.steps)
     # Nothing of the model is in the heap but activations and scratch, where the board's arena cannot hold both.
     beyond = 0 if working <= facts.arena else working
-    # With the server and the model loaded 193,408 are free; `import mica` takes 3,568, of which 976 stand for what is not yet imported.
+    # With the server and the model loaded 193,408 are free; `import mica` takes 3,568,
+    # of which 976 stand for what is not yet imported.
     assert times.free_heap > 193_000 - beyond

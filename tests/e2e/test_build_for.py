@@ -158,7 +158,8 @@ def test_a_module_that_is_left_out(running: Link, says: str) -> None:
 
 
 def test_what_else_is_left_out(running: Link, digits: Path) -> None:
-    """Code of the engine: kernels for the REPL, vocabularies. Files that need it are refused; m.see() says why it cannot."""
+    """Code of the engine: kernels for the REPL, vocabularies. Files that need it are refused;
+    m.see() says why it cannot."""
     assert running.exec("import _mica\nprint([n for n in ('gemm', 'sample', 'see') if hasattr(_mica, n)])") == b"[]\n"
     with pytest.raises(BoardError, match=r"has no mica.kernels: build it --with kernels"):
         running.exec("mica.kernels.gemm")

@@ -1,4 +1,5 @@
-"""`mica cc`: all names of a program begin with its own, so that several are linked into one; texts become its inputs."""
+"""`mica cc`: all names of a program begin with its own, so that several are linked into one;
+texts become its inputs."""
 
 from __future__ import annotations
 

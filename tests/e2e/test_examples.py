@@ -53,7 +53,8 @@ def board_with(
     gesture_features: Path,
     learning: Path,
 ) -> Iterator[Callable[[str], Link]]:
-    """Boards by name, each started once, with some models on it and an empty heap; UNIX with stand-ins, the virtual Picos with sensors."""
+    """Boards by name, each started once, with some models on it and an empty heap;
+    UNIX with stand-ins, the virtual Picos with sensors."""
     packed = {"digits.mica": digits, "digits_rows.mica": digits_rows, "digits_fed.mica": digits_fed}
     packed["command.mica"] = DEMO / "command.mica"
     models = {name: path.read_bytes() for name, path in packed.items()}

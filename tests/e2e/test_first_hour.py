@@ -1,7 +1,8 @@
-"""The lines of README.md and of boards/README.md, word for word, on a virtual Pico, a pretend ESP32, or no board at all.
+"""The lines of README.md and of boards/README.md, word for word, on a virtual Pico, a pretend ESP32,
+or no board at all.
 
-They are read out of these pages. What stands for the owner's hands is done here: a cable is plugged in, a button held, and the
-files that a block names lie where the block says.
+They are read out of these pages. What stands for the owner's hands is done here: a cable is plugged in, a button held,
+and the files that a block names lie where the block says.
 """
 
 from __future__ import annotations
@@ -221,7 +222,8 @@ def test_an_esp32(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """The firmware is made up (test_flash_esp.py says how); behind the loader is the emulated RISC-V board, with files on it."""
+    """The firmware is made up (test_flash_esp.py says how); behind the loader is the emulated RISC-V board,
+    with files on it."""
     firmware_bin("esp32c3", checkout / "firmware.bin")
     plug_in(monkeypatch, lambda: c3.port)
     outs = {line: run(line, capsys) for line in block("An ESP32")}

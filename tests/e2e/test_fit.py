@@ -63,7 +63,8 @@ def convolution(folder: Path, n_in: int, size: int, n_out: int, stride: int = 1)
     ("target", "name"), [*((PICO, name) for name in MODELS), ("RPI_PICO2@emu", "digits"), ("RPI_PICO2@emu", "kws")]
 )
 def test_predicts_the_virtual_pico(target: str, name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """Cycles, waits for flash among them, are within 12 % of `mica bench`, each layer within half, and the heap within 6 kB."""
+    """Cycles, waits for flash among them, are within 12 % of `mica bench`, each layer within half,
+    and the heap within 6 kB."""
     board = load_board(target.removesuffix("@emu"))
     compiled = compile_file(network(name), None, {"N": 1}, plain=True, scratch_limit=board.scratch)
     told = predict(compiled.model, compiled.data, board, Table.read())

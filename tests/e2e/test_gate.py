@@ -1,4 +1,5 @@
-"""A small model before a large one: a board and this computer run the large one at the same steps, and it recognises what it did without."""
+"""A small model before a large one: a board and this computer run the large one at the same steps,
+and it recognises what it did without."""
 
 from __future__ import annotations
 

@@ -33,7 +33,8 @@ print(words.used)
 
 @pytest.fixture(scope="module")
 def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """wake.mica takes a second, row.mica and step.mica a frame every 32 ms, step.mica for new rows only; ten seconds of sound."""
+    """wake.mica takes a second, row.mica and step.mica a frame every 32 ms, step.mica for new rows only;
+    ten seconds of sound."""
     folder, models = tmp_path_factory.mktemp("wake"), reference_model("tflite")
     (folder / "labels.txt").write_text("marvin\nsilence\nother\n")
     network, labels = models / "sww_int8.tflite", ("--labels", folder / "labels.txt")
@@ -72,7 +73,8 @@ def test_one_word(unix_board: Link, files: Path, model: str, n: int) -> None:
 
 @pytest.mark.parametrize(("model", "most"), [("step.mica", 0.4)] + [("row.mica", 1.1)] * ALL)
 def test_microphone_of_the_virtual_pico(files: Path, model: str, most: float) -> None:
-    """In time for ten seconds: a frame of 64 ms every 32 ms, each layer its new row, or all rows of all layers, with no sample lost."""
+    """In time for ten seconds: a frame of 64 ms every 32 ms, each layer its new row, or all rows of all layers,
+    with no sample lost."""
     sound = marvin(reference_model("tflite") / "sww_easy10s.wav")
     said = by_host(files / model, sound, "marvin", 0.95, 3)
     found = hear(files / model, sound, "marvin", 0.95, 3, 10.0, slice_ms=30)

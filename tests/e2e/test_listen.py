@@ -173,7 +173,8 @@ print(e.label, e.problem)
     first, counts, second = lines(board, code)
     assert (
         first
-        == f"None {60 * 256 // 16} overrun: {60 * 256 - 1600} samples were lost; take a longer step, a larger spare, or a smaller model"
+        == f"None {60 * 256 // 16} overrun: {60 * 256 - 1600} samples were lost; take a longer step, a larger spare, "
+        "or a smaller model"
     )
     assert counts == f"{62 * 256} {60 * 256}"
     assert second == "low None"
@@ -262,5 +263,6 @@ def test_microphone_words() -> None:
 def test_a_ring_of_most_of_the_heap() -> None:
     """A second of sound beside its model: nothing is there twice, not even for a moment."""
     with open_board("MPS2_AN385") as board:
-        program = "import gc\nfrom mica.audio import Ring\ngc.collect()\nn = gc.mem_free() * 3 // 10\nprint(Ring(None, n).size >= n)"
+        program = "import gc\nfrom mica.audio import Ring\ngc.collect()\n"
+        program += "n = gc.mem_free() * 3 // 10\nprint(Ring(None, n).size >= n)"
         assert board.exec(program).decode().strip() == "True"

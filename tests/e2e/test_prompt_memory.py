@@ -199,7 +199,8 @@ def test_a_session_of_a_hundred_lines(prompt: Prompt) -> None:
 
 
 def test_a_copy_in_flash_is_used(prompt: Prompt, tmp_path: Path) -> None:
-    """`mica run` and the like on a board that has the model: nothing is sent, and RAM holds no copy. The file here has golden vectors."""
+    """`mica run` and the like on a board that has the model: nothing is sent, and RAM holds no copy.
+    The file here has golden vectors."""
     prompt.close()
     data, said = (tmp_path / "digits.mica").read_bytes(), []
     with BoardRunner(data, prompt.port, said.append) as runner:

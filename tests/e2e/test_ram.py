@@ -65,7 +65,8 @@ def test_boards_agree_on_a_fed_model(digits_fed: Path, target: str) -> None:
 
 
 def test_fit_proposes_to_feed_the_input(tmp_path: Path) -> None:
-    """MobileNetV2 0.35 at 224 x 224: 752,640 bytes layer by layer, and a picture beside its strips is too much for a Pico as well."""
+    """MobileNetV2 0.35 at 224 x 224: 752,640 bytes layer by layer, and a picture beside its strips is too much for a
+    Pico as well."""
     onnx.save(MobileNetV2(224, 0.35, 2).model(), tmp_path / "net.onnx")
     done = mica("fit", tmp_path / "net.onnx", "--board", "RPI_PICO")
     assert done.code == 2 and "net.onnx on RPI_PICO: does not fit" in done.out, done.out + done.err

@@ -1,7 +1,8 @@
-"""`scripts/release` in a small form, made twice: the wheels, native modules, and one board, whose image starts in the virtual Pico and answers.
+"""`scripts/release` in a small form, made twice: the wheels, native modules, and one board,
+whose image starts in the virtual Pico and answers.
 
-The wheel, built through the sdist, works outside a checkout: boards/, firmware/ and usermod_c/ travel inside it. The lines of
-host_tools/docs/install.md are typed, with the folder on a server of this computer.
+The wheel, built through the sdist, works outside a checkout: boards/, firmware/ and usermod_c/ travel inside it.
+The lines of host_tools/docs/install.md are typed, with the folder on a server of this computer.
 """
 
 from __future__ import annotations
@@ -238,7 +239,8 @@ def test_notices(made: Path) -> None:
 
 
 def test_the_wheel_has_what_commands_need(made: Path) -> None:
-    """The wheel has the data of all commands, and is small. It serves all Pythons from 3.11, and systems with an old C library."""
+    """The wheel has the data of all commands, and is small. It serves all Pythons from 3.11,
+    and systems with an old C library."""
     (wheel,) = made.glob("*.whl")
     assert sys.platform != "linux" or "-cp311-abi3-manylinux" in wheel.name
     names = set(zipfile.ZipFile(wheel).namelist())
@@ -343,7 +345,8 @@ def run(*command: object, cwd: Path, code: int = 0, **environ: str) -> str:
 
 @pytest.fixture(scope="module")
 def installed(made: Path, url: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """An environment into which the page's line has installed the wheel, away from the checkout. It borrows the packages that mica needs."""
+    """An environment into which the page's line has installed the wheel, away from the checkout.
+    It borrows the packages that mica needs."""
     work = tmp_path_factory.mktemp("package")
     run(sys.executable, "-m", "venv", "--without-pip", "env", cwd=work)
     python = work / "env" / "bin" / "python"
@@ -371,7 +374,8 @@ def mica(installed: Path, *args: object, **more: object) -> str:
 
 
 def test_three_commands_without_a_compiler(installed: Path) -> None:
-    """The page's three lines with a .tflite, and the same with the digits. PATH is empty, so no program can be started."""
+    """The page's three lines with a .tflite, and the same with the digits.
+    PATH is empty, so no program can be started."""
     typed = [line.split()[1:] for line in lines() if line.startswith("mica") and "push" not in line]
     assert [words[0] for words in typed] == ["pack", "fit", "run"]
     *_, said = (mica(installed, *words, PATH="") for words in typed)
@@ -464,7 +468,8 @@ def test_mpremote_installs(name: str, version: str, made: Path, url: str) -> Non
 
 @pytest.mark.parametrize("version", [DEFAULT, *[NEWEST] * ALL])
 def test_a_board_with_a_network_chooses(version: str, made: Path, url: str) -> None:
-    """The page's lines for mip.install, on MicroPython's unix port. MIP is a client of an index, since the sources that are fetched have none."""
+    """The page's lines for mip.install, on MicroPython's unix port.
+    MIP is a client of an index, since the sources that are fetched have none."""
     typed = re.findall(r"```python\n(.*?)```", PAGE, flags=re.S)[0]
     with UnixBoard(load_board("UNIX"), stock_image("UNIX", choose(version))) as board:
         board.exec(MIP)

@@ -75,7 +75,8 @@ def test_what_is_installed_is_what_is_listed() -> None:
 
 
 def test_setup_installs_by_hash(tmp_path: Path) -> None:
-    """Every call of pip wants hashes, but for the one that makes the checkout itself known, which installs nothing else."""
+    """Every call of pip wants hashes, but for the one that makes the checkout itself known,
+    which installs nothing else."""
     for name in ("scripts/setup", "scripts/constraints.txt", "pyproject.toml", "setup.py"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         shutil.copy(ROOT / name, tmp_path / name)

@@ -13,7 +13,8 @@ from mica.link.targets import open_board
 COMMAND = Path(mica.demo.__file__).parent / "command.mica"
 MOST_US = 5000
 
-# The first sentence imports what text needs, once. A sentence is begun (4 ms: its tokens, a cache cleared), and then it streams.
+# The first sentence imports what text needs, once. A sentence is begun (4 ms: its tokens, a cache cleared),
+# and then it streams.
 PROGRAM = """
 import asyncio, mica, time
 m = mica.Model("/rom/model.mica")

@@ -1,4 +1,5 @@
-"""Small inputs that once went wrong (../shared/trials), as commands take them. Other trials are tried where their operators are."""
+"""Small inputs that once went wrong (../shared/trials), as commands take them.
+Other trials are tried where their operators are."""
 
 from __future__ import annotations
 

@@ -1,6 +1,8 @@
-"""The tutorials of host_tools/docs: their lines as they stand there, and their training scripts where the frameworks are installed.
+"""The tutorials of host_tools/docs: their lines as they stand there, and their training scripts where the frameworks
+are installed.
 
-A comment above a block says why a test does not type it. Blocks with the comment "two terminals" start an emulated board and use it.
+A comment above a block says why a test does not type it. Blocks with the comment "two terminals" start an emulated
+board and use it.
 """
 
 from __future__ import annotations
@@ -95,7 +97,8 @@ def free_port() -> int:
 def run(line: str) -> str:
     """A line in a shell, with this Python's mica, mpremote and Python; what it printed."""
     python = shlex.quote(sys.executable)
-    head = f'mica() {{ {python} -m mica "$@"; }}\nmpremote() {{ {python} -m mpremote "$@"; }}\npython() {{ {python} "$@"; }}\n'
+    head = f'mica() {{ {python} -m mica "$@"; }}\nmpremote() {{ {python} -m mpremote "$@"; }}\n'
+    head += f'python() {{ {python} "$@"; }}\n'
     done = subprocess.run(["bash", "-c", head + line], capture_output=True, text=True, timeout=900, check=False)
     assert done.returncode == 0, f"{line}\n{done.stdout}{done.stderr}"
     return done.stdout.replace("\r\n", "\n")

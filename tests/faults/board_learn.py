@@ -1,4 +1,5 @@
-# A head that learns while memory runs out or Ctrl-C comes: it is whole, with the example or without, and so is what it saved.
+# A head that learns while memory runs out or Ctrl-C comes: it is whole, with the example or without,
+# and so is what it saved.
 # Runs behind board_scenarios.py, and adds to its SCENARIOS.
 import os
 

@@ -1,4 +1,5 @@
-# A model that a fleet pushes while memory runs out or Ctrl-C comes: no fault rejects a sound model, and the next connection takes it.
+# A model that a fleet pushes while memory runs out or Ctrl-C comes: no fault rejects a sound model,
+# and the next connection takes it.
 # Runs behind board_scenarios.py, and adds to its SCENARIOS.
 import hashlib
 import json

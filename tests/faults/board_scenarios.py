@@ -1,7 +1,8 @@
 # What a program does with models, to be done while memory runs out or Ctrl-C comes; and what has to hold afterwards.
 #
-# A scenario returns (body, after). body() is what the fault comes into. after(failed) looks at what is left, returns a text where
-# that is wrong, and clears up. What every scenario must leave as it was is in well().
+# A scenario returns (body, after). body() is what the fault comes into.
+# after(failed) looks at what is left, returns a text where that is wrong, and clears up.
+# What every scenario must leave as it was is in well().
 import asyncio
 import gc
 import sys
@@ -772,9 +773,12 @@ SCENARIOS = (
     load_large,
     run_large,
     slice_large,
-    load, load_arena, load_bytearray, load_copied, load_file, load_strict, load_damaged, load_fallbacks, load_registered, predict,
-    predict_floats, predict_raw, predict_named, predict_filled, predict_into, predict_fallbacks, predict_state, run_and_look, describe,
-    hook_first, hook_second, hook_remove, hook_remove_last, hook_with, hooks_ready, hook_bytearray, pieces, start_fails, given_up, arun,
+    load, load_arena, load_bytearray, load_copied, load_file, load_strict, load_damaged, load_fallbacks,
+    load_registered, predict,
+    predict_floats, predict_raw, predict_named, predict_filled, predict_into, predict_fallbacks, predict_state,
+    run_and_look, describe,
+    hook_first, hook_second, hook_remove, hook_remove_last, hook_with, hooks_ready, hook_bytearray, pieces, start_fails,
+    given_up, arun,
     arun_two, arun_cancelled, selftest_small, selftest_state, selftest_imports, profiled, raw_kernels, supervisor_new,
     supervisor_predict, supervisor_damaged, supervisor_run, supervisor_state, supervisor_restore, push_finish,
 )  # fmt: skip
@@ -831,7 +835,8 @@ def places(n, most, seed):
 
 
 def one(make, most, seed):
-    """Faults of each kind in one scenario; returns how many. Ends early where something broke: the rest would follow from it."""
+    """Faults of each kind in one scenario; returns how many. Ends early where something broke: the rest would follow
+    from it."""
     problems.clear()
     inject(make, 0, 0, 0)
     allocations, polls = inject(make, 0, 0, 0)

@@ -1,4 +1,5 @@
-# Text from a language model while memory runs out or Ctrl-C comes: it goes on, and all of it is the text without a fault.
+# Text from a language model while memory runs out or Ctrl-C comes: it goes on,
+# and all of it is the text without a fault.
 # Runs behind board_scenarios.py, and adds to its SCENARIOS.
 
 # Temperature, seed, stop: pieces that end within a character, a stop of which a beginning comes, one that comes.
@@ -200,7 +201,8 @@ def text_complete():
 
 
 TEXTS = (
-    text_language, text_language_stop, text_language_cut, text_state, text_state_stop, text_slices, text_slices_state, text_cancelled,
+    text_language, text_language_stop, text_language_cut, text_state, text_state_stop, text_slices, text_slices_state,
+    text_cancelled,
     text_goes_on, text_complete,
 )  # fmt: skip
 SCENARIOS += TEXTS

@@ -1,4 +1,5 @@
-"""The build of MicroPython in which memory runs out and Ctrl-C comes where a test says, for test_faults.py and the soak."""
+"""The build of MicroPython in which memory runs out and Ctrl-C comes where a test says,
+for test_faults.py and the soak."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
 """A short form of `scripts/soak --memory`: memory runs out, and Ctrl-C comes, at any place of a program with models.
 
-After each fault the arena is free, or stop() frees it as documented; models give their answers; hooks are as their handles say.
+After each fault the arena is free, or stop() frees it as documented; models give their answers;
+hooks are as their handles say.
 """
 
 from __future__ import annotations
@@ -39,6 +40,7 @@ def test_scenarios(there: Link) -> None:
 
 
 def test_every_place_of_a_text(there: Link) -> None:
-    """Each allocation, and each place for Ctrl-C, of a text that ends at a stop, from a model with a state: never another text."""
+    """Each allocation, and each place for Ctrl-C, of a text that ends at a stop,
+    from a model with a state: never another text."""
     tried = injecting.inject(there, "text_state_stop", 0, 1)
     assert all(n > 100 for n in tried.values()), tried

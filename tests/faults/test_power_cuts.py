@@ -1,4 +1,5 @@
-"""Power is cut while a head is saved, at bytes of littlefs's erases and programs: what is found is what was saved before, or the new."""
+"""Power is cut while a head is saved, at bytes of littlefs's erases and programs: what is found is what was saved
+before, or the new."""
 
 from __future__ import annotations
 

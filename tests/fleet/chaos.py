@@ -1,8 +1,10 @@
-"""A fleet whose messages are delayed, cut, stalled, doubled, reordered and dropped, and whose boards, broker and coordinator are killed.
+"""A fleet whose messages are delayed, cut, stalled, doubled, reordered and dropped, and whose boards,
+broker and coordinator are killed.
 
-All of it goes through a proxy that knows MQTT's packets. Requests and answers (QoS 0) may be doubled, reordered and dropped; whatever else there is
-may come late, or end with its connection at any packet, or in one. The coordinator is `mica fleet run` with a journal, as in outages.py: what it
-answers is compared with the host's, and what it has noted with what it was asked.
+All of it goes through a proxy that knows MQTT's packets. Requests and answers (QoS 0) may be doubled,
+reordered and dropped; whatever else there is may come late, or end with its connection at any packet, or in one.
+The coordinator is `mica fleet run` with a journal, as in outages.py: what it answers is compared with the host's,
+and what it has noted with what it was asked.
 
     python tests/fleet/chaos.py digits.mica SEED SECONDS
 """

@@ -1,4 +1,5 @@
-"""One good client of `mica fleet serve` among many bad ones: half requests, large bodies, and a board that floods the broker.
+"""One good client of `mica fleet serve` among many bad ones: half requests, large bodies,
+and a board that floods the broker.
 
 python tests/fleet/crowd.py digits.mica [SECONDS]        the full form: 2,000 half requests, 4 bodies, 3 boards
 """
@@ -195,7 +196,8 @@ def plant(digits: Path, boards: int) -> Iterator[Site]:
 
 
 def compare(port: int, pid: int, digits: Path, halves: int, bodies: int, seconds: float) -> dict[str, Any]:
-    """The good client's median before, among invalid bodies, and among valid ones of the largest size; and the server's memory."""
+    """The good client's median before, among invalid bodies, and among valid ones of the largest size;
+    and the server's memory."""
     model = codec.decode(digits.read_bytes())
     good = body_of(model, 1)
     while one(port, good)[0] != 200:

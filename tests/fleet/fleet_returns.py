@@ -2,8 +2,9 @@
 
     returns(100_000) -> seconds after the start until the coordinator knows each
 
-A board waits as the agent does (`firmware/mica_fleet`): 250 ms and as much again at random, doubled up to 8 s. The broker serves one after the
-other; a board that waits longer than the client's time-out gives up and tries again, and the broker has had the work all the same.
+A board waits as the agent does (`firmware/mica_fleet`): 250 ms and as much again at random, doubled up to 8 s.
+The broker serves one after the other; a board that waits longer than the client's time-out gives up and tries again,
+and the broker has had the work all the same.
 """
 
 import heapq

@@ -2,9 +2,9 @@
 
     Simulation(Plan(boards=[0.02] * 8, requests=2000, kill_every=0.5)).run() -> Report
 
-A board works on one request at a time, in the order of coming. Every message takes `hop` seconds; the coordinator is busy for
-`coordinator` seconds with each answer (80 us were measured with a prototype in Python). What a simulation leaves out: the load of the machine
-that the broker and the coordinator run on, and the radio.
+A board works on one request at a time, in the order of coming. Every message takes `hop` seconds;
+the coordinator is busy for `coordinator` seconds with each answer (80 us were measured with a prototype in Python).
+What a simulation leaves out: the load of the machine that the broker and the coordinator run on, and the radio.
 """
 
 import gc
@@ -51,7 +51,8 @@ class Plan:
 
 @dataclass(frozen=True)
 class Report:
-    """Results of a simulation. `seconds` are of the virtual clock, latencies from the first sending to the first answer."""
+    """Results of a simulation. `seconds` are of the virtual clock, latencies from the first sending to the first
+    answer."""
 
     answered: int
     failed: int

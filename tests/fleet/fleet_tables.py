@@ -1,8 +1,8 @@
 """Writes host_tools/mica_fleet/FLEETS.md: 10 to 1,000,000 boards, by fleet_sim.py and the real Rollout.
 
-To be run, and its results committed, when the dispatcher, the rollout or what they are assumed to cost changes. --most N leaves rows
-of more boards as they stand on the page. With --check nothing is written: the rows that take no more than moments have to be
-what the simulators say today.
+To be run, and its results committed, when the dispatcher, the rollout or what they are assumed to cost changes.
+--most N leaves rows of more boards as they stand on the page.
+With --check nothing is written: the rows that take no more than moments have to be what the simulators say today.
 """
 
 import argparse
@@ -94,7 +94,8 @@ one for each fleet or model. A broker alone passes on some 40,000 requests a sec
 The broker was away for one second. The table has seconds from its start until the coordinator knows this share of the
 boards. An agent waits 250 ms and as much again at random, doubled up to 8 s, and gives up after 5 s without an answer.
 One mosquitto takes some 17,000 connections a second. If more boards try than it serves in 5 s, it also works for boards
-that have given up. So of a million boards only the first are back after {longest:.0f} s (-). So many need several brokers.
+that have given up. So of a million boards only the first are back after {longest:.0f} s (-).
+So many need several brokers.
 
 {return}
 ## A rollout

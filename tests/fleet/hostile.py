@@ -1,8 +1,9 @@
 """Hostile messages to the agent: a MicroPython process takes them, and gives only answers that the host expects.
 
-The process has a client that reads messages from a file, so 10^5 of them take a minute. Requests are damaged, cut short, lengthened, of
-other models and of other sizes; what is signed is damaged, of another key, another board's or old, or signed as it should be and odd
-inside; chunks are wrong while a file is being fetched. The host's own decoder says which request is whole.
+The process has a client that reads messages from a file, so 10^5 of them take a minute.
+Requests are damaged, cut short, lengthened, of other models and of other sizes;
+what is signed is damaged, of another key, another board's or old, or signed as it should be and odd inside;
+chunks are wrong while a file is being fetched. The host's own decoder says which request is whole.
 """
 
 from __future__ import annotations
@@ -31,7 +32,8 @@ from mica_fleet.wire import Answer, Key, Request, Status, decode_answer, decode_
 
 RUN, WANT, OTHER, CHUNK, LESSON = range(5)
 OUT, HAVE, HEAD = 2, 3, 4  # of what the agent says: its topic's place in the list of _PROGRAM
-MOST_KEPT = 8192  # bytes: a want (1.6 kB) and a chunk may be held; of every message it would be 32 bytes or more, of thousands a reading
+# Bytes: a want (1.6 kB) and a chunk may be held; of every message it would be 32 bytes or more, of thousands a reading
+MOST_KEPT = 8192
 _FLEET_KEY = "5a" * 32
 
 _PROGRAM = """
@@ -185,8 +187,9 @@ def _plan(chance: random.Random, data: bytes, n: int) -> _Plan:
 
 
 def kept(free: Sequence[int]) -> int:
-    """Bytes of heap that the later half of a session has less than the earlier one, by the most that is free in each: what
-    a message needs for its moment comes and goes. The first two readings are of before all that a session needs once."""
+    """Bytes of heap that the later half of a session has less than the earlier one,
+    by the most that is free in each: what a message needs for its moment comes and goes.
+    The first two readings are of before all that a session needs once."""
     half = (len(free) - 2) // 2
     return max(free[2 : 2 + half]) - max(free[2 + half :])
 

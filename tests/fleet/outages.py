@@ -1,7 +1,9 @@
-"""All faults of a fleet at once, for minutes: boards, broker and coordinator are killed, boards hang, links are cut and damaged.
+"""All faults of a fleet at once, for minutes: boards, broker and coordinator are killed, boards hang,
+links are cut and damaged.
 
-Boards reach the broker through a proxy that cuts connections and changes bytes. The coordinator is `mica fleet run` with a journal, a process that is
-killed and started again until it has all answers; those are compared with the host's, and the next job begins.
+Boards reach the broker through a proxy that cuts connections and changes bytes.
+The coordinator is `mica fleet run` with a journal, a process that is killed and started again until it has all answers;
+those are compared with the host's, and the next job begins.
 """
 
 from __future__ import annotations
@@ -127,7 +129,8 @@ def one_round(
     """Counts of faults and requests, after at least so many seconds and one whole job. Raises AssertionError if an
     answer is lost or wrong.
 
-    through: makes the settings of a coordinator that goes through the proxy at that port, too; it then may end by a kill alone."""
+    through: makes the settings of a coordinator that goes through the proxy at that port, too;
+    it then may end by a kill alone."""
     chance = random.Random(seed)
     image = firmware(load_board("UNIX"))
     x = np.random.default_rng(seed).uniform(0, 1, (samples, 1, 8, 8)).astype(np.float32)

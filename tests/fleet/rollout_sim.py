@@ -2,8 +2,8 @@
 
     roll_out(Push(100_000)) -> Course
 
-The broker sends so many bytes a second and no more; a board takes so many. What is left out: the radio, and boards that lose power meanwhile
-(tests/fleet/test_rollout.py has those).
+The broker sends so many bytes a second and no more; a board takes so many.
+What is left out: the radio, and boards that lose power meanwhile (tests/fleet/test_rollout.py has those).
 """
 
 import heapq

@@ -258,7 +258,8 @@ def test_one_liar_of_three_gives_a_third_at_most() -> None:
 
 
 def lies(seed: int, around: bool, honest_first: int) -> tuple[int, int]:
-    """A fleet of three, of which one lies after so many honest answers: wrong answers and all since, until its quarantine, or 400."""
+    """A fleet of three, of which one lies after so many honest answers: wrong answers and all since,
+    until its quarantine, or 400."""
     from mica_fleet.dispatch import Audit, Done, Quarantined, Send
 
     d = Dispatcher(Settings(audit=0.01), seed)

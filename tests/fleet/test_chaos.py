@@ -88,7 +88,8 @@ def test_answers_that_are_handed_out_twice_are_counted(tmp_path: Path) -> None:
 
 
 def test_a_fleet_in_chaos(mosquitto: subprocess.Popen[bytes], digits_file: Path) -> None:
-    """300 samples in the middle of it: none is lost, wrong or handed out twice, and the coordinator ends by kills alone."""
+    """300 samples in the middle of it: none is lost, wrong or handed out twice,
+    and the coordinator ends by kills alone."""
     tried = chaos.one_round(digits_file, seed=1, seconds=10, samples=300)
     assert tried["answers"] >= 300
     assert not tried["lost"] and not tried["wrong"] and not tried["handed out twice"]

@@ -50,7 +50,7 @@ def wait_until(what: Callable[[], object], seconds: float = 30.0) -> None:
         time.sleep(0.02)
 
 
-def kill_at_random(members: list, every: float, over: threading.Event, seed: int) -> list[int]:  # type: ignore[type-arg]
+def kill_at_random(members: list, every: float, over: threading.Event, seed: int) -> list[int]:
     """Send SIGKILL to a random board every so many seconds; the returned list grows by one for each."""
     killed: list[int] = []
     chance = random.Random(seed)
@@ -241,7 +241,8 @@ def test_a_board_that_hangs_costs_no_answer(fleet: Site, join: Join, digits_file
 def test_boards_behind_the_broker_and_boards_at_a_cable_are_one_fleet(
     fleet: Site, join: Join, digits_file: Path, tmp_path: Path
 ) -> None:
-    """Processes behind the broker, one of which is killed, and others that are driven over their REPL, one of which goes off."""
+    """Processes behind the broker, one of which is killed, and others that are driven over their REPL,
+    one of which goes off."""
     data = digits_file.read_bytes()
     samples, right = random_samples(data, 200)
     said: list[str] = []
@@ -252,7 +253,7 @@ def test_boards_behind_the_broker_and_boards_at_a_cable_are_one_fleet(
         assert members[0].process is not None
         threading.Timer(0.2, members[0].process.kill).start()
         alive = runner._links["UNIX#1"]
-        thread = threading.Timer(0.3, alive._events.put, [Death("UNIX#1", 1, 1, "its cable was pulled")])  # type: ignore[attr-defined]
+        thread = threading.Timer(0.3, alive._events.put, [Death("UNIX#1", 1, 1, "its cable was pulled")])
         thread.start()
         for _ in range(100):
             assert [y[0].tobytes() for y in runner.run(samples)] == right
@@ -290,7 +291,8 @@ def test_a_second_coordinator_is_refused_and_the_first_stays(
 def test_cut_connections_do_not_end_a_coordinator(
     fleet: Site, join: Join, digits_file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Four in a row, by way of a proxy, are no second coordinator; a word of one that has ended without a will is none either."""
+    """Four in a row, by way of a proxy, are no second coordinator;
+    a word of one that has ended without a will is none either."""
     data = digits_file.read_bytes()
     samples, right = random_samples(data, 20)
     join("b1")
@@ -317,7 +319,8 @@ def test_cut_connections_do_not_end_a_coordinator(
 
 
 def test_no_board_can_end_a_connection_of_others(fleet: Site, join: Join, digits_file: Path) -> None:
-    """With its own password and any client ID that can be guessed, the coordinator's and other boards' of older versions among them."""
+    """With its own password and any client ID that can be guessed, the coordinator's and other boards' of older
+    versions among them."""
     import paho.mqtt.client as mqtt
 
     data = digits_file.read_bytes()
@@ -343,7 +346,8 @@ def test_no_board_can_end_a_connection_of_others(fleet: Site, join: Join, digits
 def test_ls_has_what_boards_have_done(
     fleet: Site, join: Join, digits_file: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Soon after the work, at a command that listens for half a second; and a board that was off since the broker started is "not seen"."""
+    """Soon after the work, at a command that listens for half a second;
+    and a board that was off since the broker started is "not seen"."""
     data = digits_file.read_bytes()
     samples, _ = random_samples(data, 30)
     join("b1", program="import mica_fleet\nmica_fleet._WORKED_MS = 100\nmica_fleet.run()")
@@ -528,7 +532,8 @@ def test_a_state_that_is_none(payload: bytes) -> None:
 
 
 def test_a_newcomers_ten_lines(tmp_path: Path) -> None:
-    """The lines of docs/fleets.md, from nothing to `fleet eval` on three emulated boards; with a port of the test's own."""
+    """The lines of docs/fleets.md, from nothing to `fleet eval` on three emulated boards;
+    with a port of the test's own."""
     if broker.program() is None:
         pytest.skip("mosquitto is not installed")
     pytest.importorskip("paho.mqtt.client", reason="the Python package paho-mqtt is not installed")

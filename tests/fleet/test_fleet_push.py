@@ -1,4 +1,5 @@
-"""Models that are pushed to a fleet of MicroPython processes: signed, in chunks, tried, and whole whenever power fails."""
+"""Models that are pushed to a fleet of MicroPython processes: signed, in chunks, tried,
+and whole whenever power fails."""
 
 from __future__ import annotations
 
@@ -213,7 +214,8 @@ def test_power_is_cut_at_every_operation(
 def test_twelve_boards_lose_power_and_three_reject_it(
     mosquitto: Any, fleet: Site, join: Join, watch: Watch, digits_file: Path, newer: bytes
 ) -> None:
-    """Power is cut in each phase of nine boards, once; the last three fail their trials, so the gate stops it, and all go back."""
+    """Power is cut in each phase of nine boards, once; the last three fail their trials, so the gate stops it,
+    and all go back."""
     old = digits_file.read_bytes()
     Store(fleet).add(old)
     names = [f"b{i}" for i in range(1, 13)]

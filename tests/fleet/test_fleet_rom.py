@@ -1,4 +1,5 @@
-"""Pushes of a fleet into the halves of a ROMFS window: on a flash of our own that loses power at every operation, and over a broker."""
+"""Pushes of a fleet into the halves of a ROMFS window: on a flash of our own that loses power at every operation,
+and over a broker."""
 
 from __future__ import annotations
 
@@ -249,7 +250,8 @@ def test_power_is_cut_at_every_operation_on_flash(tmp_path: Path, digits_file: P
         assert len(said) == 1 or said[0] == "rejected the board was reset during the trial", said
         assert n_lives == int(cut)  # of the reason that power was cut, and of no other
         refused[torn] += len(said) - 1
-        # Of what was fetched before, at most what lay across one block is fetched again: the one that was cut short, or the first.
+        # Of what was fetched before, at most what lay across one block is fetched again: the one that was cut short,
+        # or the first.
         assert fetched <= n_chunks + (2 if cut else 0), (torn, n, fetched)
     by_torn = Counter(row[0] for row in rows)
     assert all(15 <= n <= 40 for n in by_torn.values()), by_torn
@@ -260,7 +262,8 @@ def test_power_is_cut_at_every_operation_on_flash(tmp_path: Path, digits_file: P
 def test_what_the_board_makes_of_the_other_half(tmp_path: Path, digits_file: Path, newer: bytes) -> None:
     old = digits_file.read_bytes()
     flash = window({"digits.mica": old, "lib/note.txt": NOTE})
-    # One after the other, with a reset between them: another model beside it that is damaged, one that is not, and it goes again.
+    # One after the other, with a reset between them: another model beside it that is damaged, one that is not,
+    # and it goes again.
     (row,) = lives(
         tmp_path, flash, [{"b.mica": newer[:-1] + b"?"}, {"b.mica": old}, {"b.mica": None}], all=True, torn=["none"]
     )[-1:]
@@ -304,7 +307,8 @@ import json, mica_fleet.rom as r
 with open("cases") as f:
     for kept, new in json.load(f):
         pieces, n = r._layout(kept, {k: (v, {"name": k}) for k, v in new.items()})
-        print("mica:" + json.dumps([n, [[at, size, w["name"] if isinstance(w, dict) else w if isinstance(w, int) else w.hex()] for at, size, w in pieces]]))
+        said = lambda w: w["name"] if isinstance(w, dict) else w if isinstance(w, int) else w.hex()
+        print("mica:" + json.dumps([n, [[at, size, said(w)] for at, size, w in pieces]]))
 """
     sizes = [0, 1, 5, 15, 16, 100, 4095, 4096, 70_000]
     cases = []

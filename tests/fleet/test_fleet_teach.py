@@ -115,7 +115,8 @@ def test_a_sum_that_has_no_room() -> None:
 @pytest.mark.parametrize("width", [32, 128, 1000])
 @pytest.mark.parametrize("labels", [17, 22, 50, 62, 64])
 def test_no_board_takes_the_room_of_the_others(width: int, labels: int) -> None:
-    """A board of the first name makes labels up: it is left out by name if they are more than its share, or have no room."""
+    """A board of the first name makes labels up: it is left out by name if they are more than its share,
+    or have no room."""
 
     def head(*names: str) -> Head:
         found = Head("prototype", width, model=MODEL)
@@ -141,7 +142,8 @@ def test_no_board_takes_the_room_of_the_others(width: int, labels: int) -> None:
 
 
 def test_what_was_counted_counts_once(site: Site) -> None:
-    """Boards learn on from the sum, or miss it, or are reset while they write it, or begin again: each example counts once."""
+    """Boards learn on from the sum, or miss it, or are reset while they write it,
+    or begin again: each example counts once."""
     store = Store(site)
     sums: Sums = (0, {})
     first, second = taught(("a", 1), ("b", 2)), taught(("a", 3))
@@ -202,7 +204,8 @@ Reply = Callable[[int, bytes], bytes]
 
 
 class Liar:
-    """A board of that name that is another program: it says that it has the model, and answers each lesson as it likes."""
+    """A board of that name that is another program: it says that it has the model,
+    and answers each lesson as it likes."""
 
     def __init__(self, site: Site, name: str, crc: int, reply: Reply) -> None:
         self.lessons: list[bytes] = []
@@ -394,7 +397,7 @@ def test_lines_where_there_is_nothing_to_add_up(
 
     assert "no board of plant is up with digits.mica; mica fleet push plant digits.mica" in error()
     said_by: dict[str, Reply] = {name: lambda g, _: report(g, b"") for name in ("b1", "b2")}
-    liars = [Liar(fleet, name, zlib.crc32(data), lambda g, p, name=name: said_by[name](g, p)) for name in ("b1", "b2")]  # type: ignore[misc]
+    liars = [Liar(fleet, name, zlib.crc32(data), lambda g, p, name=name: said_by[name](g, p)) for name in ("b1", "b2")]
     assert "no board of plant has a head at /learnt for digits.mica that counts; teach boards first" in error()
     said_by["b1"] = lambda g, _: report(g, taught(("a", 1)).state())
     said_by["b2"] = lambda g, _: report(g - 1, taught(("a", 1), model=digest(data)).state())  # of another lesson

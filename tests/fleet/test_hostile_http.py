@@ -1,4 +1,5 @@
-"""Hostile requests of Open Inference Protocol v2: each refusal, in JSON and in binary, is a 400 and gives its memory back; none is a 500."""
+"""Hostile requests of Open Inference Protocol v2: each refusal, in JSON and in binary,
+is a 400 and gives its memory back; none is a 500."""
 
 from __future__ import annotations
 
@@ -49,7 +50,8 @@ def asked(entries: list[Any], tail: bytes, rest: dict[str, Any] | None = None, l
 
 
 def refusals(model: codec.ModelFile) -> Iterator[tuple[bool, Asked]]:
-    """(with bytes behind the JSON, request) that `parse` refuses: the first input is as it should be, the second is not."""
+    """(with bytes behind the JSON, request) that `parse` refuses: the first input is as it should be,
+    the second is not."""
     t = model.tensors[model.inputs[0]]
     size = 64
 
@@ -101,7 +103,7 @@ def test_each_refusal_in_json_and_in_binary_gives_its_memory_back(two: codec.Mod
         hit[binary].add(frames[-1] or 0)
     tree = ast.parse(inspect.getsource(inference_api))
     calls = (n for n in ast.walk(tree) if isinstance(n, ast.Raise) and isinstance(n.exc, ast.Call))
-    raised = {n.lineno: n.end_lineno for n in calls if getattr(n.exc.func, "id", "") == "_wrong"}  # type: ignore[union-attr]
+    raised = {n.lineno: n.end_lineno for n in calls if getattr(n.exc.func, "id", "") == "_wrong"}
     for binary, lines in hit.items():
         missed = [a for a, b in raised.items() if not any(a <= line <= (b or a) for line in lines)]
         assert not missed, f"refusals that no request met, binary {binary}: lines {missed} of inference_api.py"

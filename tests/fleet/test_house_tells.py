@@ -1,4 +1,5 @@
-"""A board that listens tells a house: events at the fleet's broker and at one of the user's, with the triggers of Home Assistant's discovery."""
+"""A board that listens tells a house: events at the fleet's broker and at one of the user's,
+with the triggers of Home Assistant's discovery."""
 
 from __future__ import annotations
 
@@ -61,7 +62,8 @@ def ears(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, bytes], li
 
 
 def test_at_the_fleet(fleet: Site, join: Join, ears: tuple[dict[str, bytes], list[dict[str, Any]]]) -> None:
-    """`serve --ha` shows a trigger for each word; events arrive as they are on this computer; the will says when the board has gone."""
+    """`serve --ha` shows a trigger for each word; events arrive as they are on this computer;
+    the will says when the board has gone."""
     files, expected = ears
     events: list[dict[str, Any]] = []
     topic, config, state = (

@@ -141,7 +141,8 @@ def test_no_list_of_a_client_multiplies_what_is_answered(model: codec.ModelFile)
 
 
 def test_numbers_take_little_memory_whatever_they_are(model: codec.ModelFile) -> None:
-    """A body of the largest size takes less memory than it has bytes: Python's objects for all its numbers, or lists, took 20 times that."""
+    """A body of the largest size takes less memory than it has bytes: Python's objects for all its numbers, or lists,
+    took 20 times that."""
     t = model.tensors[model.inputs[0]]
     n = inference_api.MOST_SAMPLES * math.prod(t.dims)
     head = json.dumps({"name": t.name, "shape": [inference_api.MOST_SAMPLES, *t.dims[1:]], "datatype": "FP32"})[:-1]

@@ -1,4 +1,5 @@
-"""Boards of three kinds as one fleet: behind a broker, in QEMU and the virtual Pico, these by frames over their serial lines."""
+"""Boards of three kinds as one fleet: behind a broker, in QEMU and the virtual Pico,
+these by frames over their serial lines."""
 
 from __future__ import annotations
 

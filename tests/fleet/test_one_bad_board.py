@@ -1,4 +1,5 @@
-"""One board says anything of itself: `push`, `teach`, `ls` and `eval` of the others go through, and name it where it is left out."""
+"""One board says anything of itself: `push`, `teach`, `ls` and `eval` of the others go through,
+and name it where it is left out."""
 
 from __future__ import annotations
 

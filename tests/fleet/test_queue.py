@@ -161,7 +161,8 @@ def test_a_lost_cancellation_does_not_hold_up_the_end(
 
 
 def test_what_a_queue_is_told(nats: Start, gateway: Start, digits_file: Path) -> None:
-    """Bad requests have their answers, too; without an ID the number counts; HTTP is served beside it where it is asked for."""
+    """Bad requests have their answers, too; without an ID the number counts;
+    HTTP is served beside it where it is asked for."""
     bodies, right = queue_client.requests(digits_file.read_bytes(), 1)
     (good,) = bodies.values()
     nats()

@@ -125,7 +125,7 @@ def test_a_lie_that_is_found_late_takes_back_what_was_made_of_it(files: list[byt
 
 def test_a_journal_of_a_model_in_parts(files: list[bytes], digits_file: Path, tmp_path: Path) -> None:
     samples, right = random_samples(digits_file.read_bytes(), 20)
-    boards: Boards = {f"b{k}": lambda data=data: Trouble(data, sound) for k, data in enumerate(files)}  # type: ignore[misc]
+    boards: Boards = {f"b{k}": lambda data=data: Trouble(data, sound) for k, data in enumerate(files)}
     with fleet_of(files, boards, journal=Journal(tmp_path / "j", {})) as runner:
         assert bytes_of(runner.run(samples)) == right
     size = (tmp_path / "j").stat().st_size

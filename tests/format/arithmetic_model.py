@@ -57,7 +57,8 @@ def arithmetic_model(seed: int = 1) -> ModelFile:
         StepRecord("mul", "mul_s8", (a, b), (product,), ACT | {"mult": 2**30 + 9, "shift": 6}),
         StepRecord(
             "max", "minmax_s8", (product, const), (larger,),
-            {"mult_a": 1 << 20, "offset_a": 1 << 19, "mult_b": -(1 << 19), "offset_b": 5 << 19, "shift": 20, "larger": 1}
+            {"mult_a": 1 << 20, "offset_a": 1 << 19, "mult_b": -(1 << 19), "offset_b": 5 << 19, "shift": 20,
+             "larger": 1}
             | {"act_min": -100, "act_max": 120},
         ),
         StepRecord("div", "div_s8", (larger, b), (ratio,), ACT | {"factor": 2**20 + 3, "shift": 15}),
@@ -76,11 +77,13 @@ def arithmetic_model(seed: int = 1) -> ModelFile:
         ),
         StepRecord(
             "short", "norm_s8", (normal,), (short,),
-            ACT | {"axis": 2, "each": 1, "fraction": 14, "epsilon": 1000, "factor": 46616, "up": 7}, short_terms(3, True),
+            ACT | {"axis": 2, "each": 1, "fraction": 14, "epsilon": 1000, "factor": 46616, "up": 7},
+            short_terms(3, True),
         ),
         StepRecord(
             "shorts", "norm_s8", (groups,), (shorts,),
-            ACT | {"axis": 1, "mode": 1, "fraction": 14, "factor": 32962, "up": 8, "offset": 125 << 20}, short_terms(12, False),
+            ACT | {"axis": 1, "mode": 1, "fraction": 14, "factor": 32962, "up": 8, "offset": 125 << 20},
+            short_terms(12, False),
         ),
         StepRecord(
             "logs", "log_softmax_s8", (shorts,), (logs,),

@@ -1,4 +1,5 @@
-"""A small model of attention: a row of a cache is written in place, and read by two heads of two queries each, which are turned."""
+"""A small model of attention: a row of a cache is written in place, and read by two heads of two queries each,
+which are turned."""
 
 from __future__ import annotations
 
@@ -9,7 +10,8 @@ from mica.kernels.scratch import scratch_min
 
 
 def attention_model(seed: int = 1) -> ModelFile:
-    """Queries, a row of keys, two angles and a position in, means of the keys out; they are the values too. The position is the length."""
+    """Queries, a row of keys, two angles and a position in, means of the keys out; they are the values too.
+    The position is the length."""
     tensors = [
         TensorRecord("position", "int32", (1,), offset=0),
         TensorRecord("queries", "int8", (2, 2, 4), scale=0.5, zero_point=4, offset=16),

@@ -17,7 +17,9 @@ def _constants(fft: int, frame: int, bands: int, columns: int, dct: bool) -> dic
         "twiddles": np.rint(np.stack([np.cos(angle), np.sin(angle)], 1) * 2**14).astype(np.int16),
         "filters": np.stack([first, np.full(bands, 3)], 1).astype(np.uint16),
         "gains": np.tile(np.array([20000, 65535, 30000], np.uint16), bands),
-        "dct": (np.cos(np.arange(columns)[:, None] * (np.arange(bands) + 0.5)) * 9000 if dct else np.zeros(0)).astype(np.int16),
+        "dct": (
+            np.cos(np.arange(columns)[:, None] * (np.arange(bands) + 0.5)) * 9000 if dct else np.zeros(0)
+        ).astype(np.int16),
         "bias": (-300000 * np.ones(columns)).astype(np.int32),
     }  # fmt: skip
 
@@ -73,8 +75,9 @@ def _normalised(name: str, inputs: tuple[int, ...], y: int) -> StepRecord:
 
 
 def audio_model(seed: int = 1) -> ModelFile:
-    """80 samples in; 3 frames of 3 coefficients, and 1 of 4 band powers, 5 of these from mirrored edges on, and 3 of 2 bands of speech, out;
-    and, with a noise in, these again with the noise that they leave; the same of 2 bands that are divided by what they were."""
+    """80 samples in; 3 frames of 3 coefficients, and 1 of 4 band powers, 5 of these from mirrored edges on,
+    and 3 of 2 bands of speech, out; and, with a noise in, these again with the noise that they leave;
+    the same of 2 bands that are divided by what they were."""
     tensors = [
         TensorRecord("x", "int16", (1, 80), offset=0),
         TensorRecord("coefficients", "int8", (1, 3, 3), scale=0.25, zero_point=-5, offset=160),
@@ -96,7 +99,8 @@ def audio_model(seed: int = 1) -> ModelFile:
         ),
         StepRecord(
             "powers", "log_mel_s8", (0,), (2,),
-            {"frame": 32, "hop": 100, "fft": 32, "flags": audio.POWER | audio.LIMIT, "preemphasis": 31000, "floor": 1000,
+            {"frame": 32, "hop": 100, "fft": 32, "flags": audio.POWER | audio.LIMIT, "preemphasis": 31000,
+             "floor": 1000,
              "floor_exponent": 3, "shift": 12, "act_max": 127, **common},
             _constants(32, 32, 4, 4, False),
         ),

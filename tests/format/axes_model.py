@@ -19,7 +19,8 @@ def _step(
     each = (len(stats) + bands) * n
     blobs = {
         "tables": np.concatenate([turns.reshape(-1), window])[: fft + 2 + rows if bands else 0].astype(np.int16),
-        "filters": np.array([[1 + 4 * b, 4] for b in range(bands)], np.uint16).reshape(-1 if bands == 0 else (bands, 2)),
+        "filters": np.array([[1 + 4 * b, 4] for b in range(bands)], np.uint16).reshape(-1 if bands == 0 else (bands,
+            2)),
         "least": np.array([-(3 << 16), 0, 5 << 16][: n if bands else 0], np.int32),
         "bias": rng.integers(-300000, 300000, each).astype(np.int32),
         "mult": rng.integers(2**30, 2**31, each).astype(np.int32),

@@ -48,16 +48,16 @@ class Build:
         return [f"-I{USERMOD / d}" for d in ("include", "kernels", f"kernels/isa/{self.isa}")]
 
 
-# This computer's own, as `mica` runs it. Boards have 32 bits; those without kernels of their own run c32, whose scratch and inner
-# loops are others.
+# This computer's own, as `mica` runs it. Boards have 32 bits;
+# those without kernels of their own run c32, whose scratch and inner loops are others.
 BUILDS = (
     Build("x86", isa="x86"),
     *((Build("ref 32 bit", ("-m32",)), Build("c32 32 bit", ("-m32",), "c32")) if HAS_32_BIT else (Build("ref"),)),
 )
 INCLUDE = Build("ref").include
 DEBUG = ("-std=c99", "-O1", "-g1")  # lines for a report; all of -g takes a fifth of the compiler's time
-# One set of options for all that gives the engine damaged files, so that it is compiled once for them. Each edge calls a function:
-# the fuzzer's own, else that of no_coverage.c.
+# One set of options for all that gives the engine damaged files, so that it is compiled once for them.
+# Each edge calls a function: the fuzzer's own, else that of no_coverage.c.
 SANITIZED = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-fsanitize-coverage=trace-pc")
 KEPT_SECONDS = 3 * 24 * 3600  # of object files in the cache
 STRICT = [
@@ -89,7 +89,8 @@ def _includes(text: bytes, names: Iterable[str]) -> bool:
 
 
 def objects(build: Build, sources: Iterable[str], *flags: str) -> list[str]:
-    """Object files in the cache, each compiled where it, a header or the flags are new. What a change of them left goes later.
+    """Object files in the cache, each compiled where it, a header or the flags are new.
+    What a change of them left goes later.
 
     Builds with other kernels share what does not see which those are.
     """

@@ -31,8 +31,8 @@ class Outcome:
 def make(folder: Path, build: c_build.Build, changed: bool = False, replaced: Mapping[str, str] | None = None) -> Path:
     """The fuzzer, linked with an engine that tells it of every edge; the engine of other files where some are replaced.
 
-    Where the file changes after the load, UndefinedBehaviorSanitizer is left out: a shift or a sum out of range is a wrong
-    number then, which is allowed.
+    Where the file changes after the load, UndefinedBehaviorSanitizer is left out: a shift or a sum out of range is a
+    wrong number then, which is allowed.
     """
     sanitize = ("-fsanitize=address", "-fsanitize-coverage=trace-pc") if changed else c_build.SANITIZED
     engine = c_build.sanitized(build, *sanitize, replaced=replaced)

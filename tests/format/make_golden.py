@@ -1,4 +1,5 @@
-"""Write golden/v1.1.mica, a file of format version 1.1 that every later reader has to run. The files of golden/ are kept
+"""Write golden/v1.1.mica, a file of format version 1.1 that every later reader has to run.
+The files of golden/ are kept
 for ever: run this only before the version's first release, and never to make a failing test pass. (v1.mica is what an
 earlier form of this script wrote, with format 1.0.)
 

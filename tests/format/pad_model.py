@@ -1,6 +1,8 @@
-"""A small model of steps that are sound, and that `mica pack` never writes: windows of one pixel with padding, and the like.
+"""A small model of steps that are sound, and that `mica pack` never writes: windows of one pixel with padding,
+and the like.
 
-A kernel or the engine may cut such a step in another way than its neighbours, and has to look at all of its parameters for that.
+A kernel or the engine may cut such a step in another way than its neighbours,
+and has to look at all of its parameters for that.
 """
 
 from __future__ import annotations

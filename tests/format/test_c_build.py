@@ -73,7 +73,8 @@ def compiled(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], list[s
 def test_no_warnings(target: str, compiled: Callable[[str], list[str]]) -> None:
     name, objects = TARGETS[target][0], compiled(target)
 
-    # No global state, and nothing but memcpy, memset, memcmp (which clang calls bcmp), strcmp, strlen and the compiler's own arithmetic from outside.
+    # No global state, and nothing but memcpy, memset, memcmp (which clang calls bcmp), strcmp,
+    # strlen and the compiler's own arithmetic from outside.
     nm = c_build.compiler(name.replace("gcc", "nm") if name.endswith("-gcc") else "nm")
     if nm is not None:
         listing = subprocess.run([nm, *objects], capture_output=True, text=True, check=True).stdout
@@ -82,7 +83,8 @@ def test_no_warnings(target: str, compiled: Callable[[str], list[str]]) -> None:
         ours = {s for kind, s in symbols if kind in "TtRr"}
         outside = {s for kind, s in symbols if kind == "U" and s not in ours}
         allowed = re.compile(
-            r"mem(cpy|set|move|cmp)|bcmp|str(cmp|len)|__aeabi_\w+|__gnu_thumb1_case_\w+|__(u?div|u?mod|u?mul|ashl|ashr|lshr)\w*[34]"
+            r"mem(cpy|set|move|cmp)|bcmp|str(cmp|len)|__aeabi_\w+|__gnu_thumb1_case_\w+|"
+            r"__(u?div|u?mod|u?mul|ashl|ashr|lshr)\w*[34]"
             r"|__(lt|le|gt|ge|eq|ne|unord)sf2"
         )
         other = {

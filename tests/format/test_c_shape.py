@@ -63,7 +63,8 @@ PARAMETERS = {
     "API( see)": 15,  # host_tools/web/engine/engine.c: numbers from JavaScript
 }
 HOST = c_build.ROOT / "host_tools"
-# Who may need whom: only what comes after it. Of natmod, start.c makes the module; the others stand in for MicroPython and its C library.
+# Who may need whom: only what comes after it. Of natmod, start.c makes the module;
+# the others stand in for MicroPython and its C library.
 LAYERS = (
     "natmod/start.c natmod/entry.c",
     "binding",
@@ -99,7 +100,8 @@ def _defined(path: Path, text: str) -> set[str]:
 
 
 def calls(files: Mapping[str, Path]) -> Arrows:
-    """File -> the files that define what it names. Files that define the same stand in for one another, in other builds."""
+    """File -> the files that define what it names. Files that define the same stand in for one another,
+    in other builds."""
     texts = {name: _text(path) for name, path in files.items()}
     homes: defaultdict[str, set[str]] = defaultdict(set)
     for name, path in files.items():
@@ -156,7 +158,8 @@ def test_the_checks_find_them() -> None:
 def test_what_a_file_defines(tmp_path: Path) -> None:
     c = tmp_path / "a.c"
     c.write_text(
-        "int mica_a(int x) {\n}\nstatic int mica_b(void) {\n}\n// mica_c\nconst int mica_d[] = { 1 };\nint mica_e(void);\n"
+        "int mica_a(int x) {\n}\nstatic int mica_b(void) {\n}\n// mica_c\nconst int mica_d[] = { 1 };\nint "
+        "mica_e(void);\n"
     )
     assert _defined(c, _text(c)) == {"mica_a", "mica_d"}
     s = tmp_path / "a.S"

@@ -1,6 +1,7 @@
 """Files whose steps have other parameters than the compiler gave them, with the checksum put right.
 
-One verdict of loader and decoder. What loads gives the same bytes in whole steps, in ranges of rows, on two cores and in every build.
+One verdict of loader and decoder. What loads gives the same bytes in whole steps, in ranges of rows,
+on two cores and in every build.
 """
 
 from __future__ import annotations
@@ -44,7 +45,8 @@ def _parameters() -> list[tuple[str, bytes, list[int]]]:
 
 
 def changed(seed: int, n: int) -> list[tuple[str, bytes]]:
-    """n files, each with up to three parameters of a step changed: to small numbers mostly, which are sound more often than others."""
+    """n files, each with up to three parameters of a step changed: to small numbers mostly,
+    which are sound more often than others."""
     rng = random.Random(seed)
     files = []
     for i in range(n):

@@ -32,7 +32,8 @@ SHARE = 5  # one of so many files goes through the builds for 32 bits, too
 def build(folder: Path, build: c_build.Build, changed: bool = False) -> Path:
     """driver.c and the engine, built to report every edge; `changed`: for files that change after they were loaded.
 
-    UndefinedBehaviorSanitizer is left out of that: a shift or a sum out of range is a wrong number then, which is allowed.
+    UndefinedBehaviorSanitizer is left out of that: a shift or a sum out of range is a wrong number then,
+    which is allowed.
     """
     here = Path(__file__).parent
     sanitize = ("-fsanitize=address", "-O0") if changed else c_build.SANITIZED  # few files: the compiler takes longer

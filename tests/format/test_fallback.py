@@ -113,7 +113,8 @@ def test_equals_oracle(kernel: str, bare_board: Link) -> None:
 
 @pytest.mark.parametrize("make", MODELS, ids=lambda m: m.__name__)
 def test_models(make: Callable[[], ModelFile], bare_board: Link) -> None:
-    """Whole models, layer by layer: in place, states that live on, shapes of one tensor, outputs at the end of the run."""
+    """Whole models, layer by layer: in place, states that live on, shapes of one tensor,
+    outputs at the end of the run."""
     data = codec.encode(make())
     bare_board.put(data, "data")
     bare_board.exec("from mica import Model, remote\nremote.model = Model(data)")

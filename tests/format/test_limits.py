@@ -1,6 +1,7 @@
 """Limits of a file, by the engine and the decoder alike: a file at a limit loads, a file beyond it is refused.
 
-One file for each, without a sanitizer and so within seconds. tests/format/test_corrupt.py and the fuzzers try many more.
+One file for each, without a sanitizer and so within seconds.
+tests/format/test_corrupt.py and the fuzzers try many more.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ def model_of(step: StepRecord, *dims: tuple[int, ...], y_type: str = "int8") -> 
     x, y = dims
     tensors = [TensorRecord("x", "int8", x, 0.05, 0, offset=0)]
     scale = {"scale": 0.05, "zero_point": 0} if y_type == "int8" else {}
-    tensors.append(TensorRecord("y", y_type, y, offset=-(-int(np.prod(x)) // 16) * 16, **scale))  # type: ignore[arg-type]
+    tensors.append(TensorRecord("y", y_type, y, offset=-(-int(np.prod(x)) // 16) * 16, **scale))
     return codec.encode(ModelFile(tensors, [step], [0], [1], {}))
 
 

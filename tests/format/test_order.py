@@ -59,7 +59,8 @@ def calls_changed(rng: random.Random, calls: list[Call]) -> list[Call]:
 
 
 def raw(m: ModelFile, good: bytes) -> bytes:
-    """The file of a model that `encode` itself may refuse: a good one with its section ORDER replaced, checksum right."""
+    """The file of a model that `encode` itself may refuse: a good one with its section ORDER replaced,
+    checksum right."""
     section = _order(good)[0]
     records = b"".join(codec.pack_record(schema.ORDER, r) for r in codec.order.to_records(m.strips))
     size = len(records)
@@ -84,7 +85,8 @@ def _order(data: bytes) -> list[tuple[int, int, int]]:
 
 
 def damaged(seed: int, n: int) -> list[tuple[str, bytes]]:
-    """n files whose ORDER is another, or whose tensors lie elsewhere; every second one is fed. (scripts/soak asks for many more.)"""
+    """n files whose ORDER is another, or whose tensors lie elsewhere; every second one is fed.
+    (scripts/soak asks for many more.)"""
     return _damaged(seed, n // 2, False) + _damaged(seed, n - n // 2, True)
 
 

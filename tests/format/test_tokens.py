@@ -1,8 +1,9 @@
-"""The section TOKENS: its bytes, its checks in Python and in C, text to tokens and back, and tokens drawn by their scores.
+"""The section TOKENS: its bytes, its checks in Python and in C, text to tokens and back,
+and tokens drawn by their scores.
 
-C and Python are compared with each other on random vocabularies, texts and scores. What neither of them says: the tokens of
-SentencePiece's own run over 25 stories, which come with the shared models (tests/host/test_text.py); GPT-2's expression for words;
-softmax in float64.
+C and Python are compared with each other on random vocabularies, texts and scores.
+What neither of them says: the tokens of SentencePiece's own run over 25 stories,
+which come with the shared models (tests/host/test_text.py); GPT-2's expression for words; softmax in float64.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ def vocabulary(method: str, seed: int = 0, letters: str = "abc \u00e9", most: in
     order = sorted(pieces)
     r.shuffle(order)
     costs = () if method == "LONGEST" else tuple(r.choice((r.randint(0, 200), NEVER)) for _ in order)
-    return replace(listed(Tokens(tuple(order), method, costs, begin=0, end=3, position=1)), **facts)  # type: ignore[arg-type]
+    return replace(listed(Tokens(tuple(order), method, costs, begin=0, end=3, position=1)), **facts)
 
 
 CASES = [
@@ -173,7 +174,8 @@ def test_texts_to_classify(method: str, flags: int, unknown: int | None) -> None
 
 @needs_engine
 def test_capitals_and_accents() -> None:
-    """Each Latin letter up to U+0180 and each Cyrillic one becomes what Python's own tables say: a piece for each of theirs."""
+    """Each Latin letter up to U+0180 and each Cyrillic one becomes what Python's own tables say: a piece for each of
+    theirs."""
     letters = (*range(33, 0x180), *range(0x400, 0x460), *words.CYRILLIC_PAIRS)
     small = {c: chr(c).lower()[0] for c in letters if chr(c).isalnum()}
     for flags, expected in (

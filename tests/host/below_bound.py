@@ -1,6 +1,8 @@
-"""Twelve networks of the sizes that small boards run, for plans in strips: the shapes are fixed here, the weights are random.
+"""Twelve networks of the sizes that small boards run, for plans in strips: the shapes are fixed here,
+the weights are random.
 
-Pictures have their channels last, as cameras give them, so that they can be fed. Softmax is left out: it takes no memory of its own.
+Pictures have their channels last, as cameras give them, so that they can be fed.
+Softmax is left out: it takes no memory of its own.
 """
 
 from __future__ import annotations
@@ -21,7 +23,8 @@ from mica.quantise.quantise import quantise
 
 Blocks = Sequence[tuple[int, int, int, int]]  # expansion, size of the kernel, stride, channels
 
-# Inverted residuals as neural architecture search chooses them for boards (MCUNet, NeurIPS 2020): kernels of 3, 5 and 7.
+# Inverted residuals as neural architecture search chooses them for boards (MCUNet, NeurIPS 2020): kernels of 3,
+# 5 and 7.
 MCUNET_320K: Blocks = (
     *(
         (3, 7, 2, 16),
@@ -159,7 +162,8 @@ NETS: dict[str, Callable[[], Net]] = {
 
 
 def planned(net: Net, folder: Path) -> tuple[Graph, Plan]:
-    """Its integer graph and its plan layer by layer. Not a sample is run: all ranges are the same, which no size depends on."""
+    """Its integer graph and its plan layer by layer. Not a sample is run: all ranges are the same,
+    which no size depends on."""
     core = pipeline.run(import_onnx(net.save(folder)))
     made = [*core.inputs, *(o for node in core.nodes for o in node.outputs)]
     return best_plan(quantise(core, dict.fromkeys(made, Range(-4.0, 4.0))))

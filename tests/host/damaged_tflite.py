@@ -1,7 +1,7 @@
 """Damaged .tflite files: each is packed, or refused in a line; never a traceback, never much memory or time.
 
-`run(count, seed)` for a soak; `tests/host/test_tflite_damage.py` has a short one. As a program, of a count and a seed, it
-prints the figures as JSON, or what failed and where that file is.
+`run(count, seed)` for a soak; `tests/host/test_tflite_damage.py` has a short one.
+As a program, of a count and a seed, it prints the figures as JSON, or what failed and where that file is.
 """
 
 from __future__ import annotations
@@ -90,7 +90,8 @@ def damaged(rng: np.random.Generator, good: bytes) -> bytes:
 
 @contextmanager
 def bounded() -> Iterator[None]:
-    """No allocation may take the process's address space further than MOST_BYTES from here. Only Linux keeps such a limit."""
+    """No allocation may take the process's address space further than MOST_BYTES from here.
+    Only Linux keeps such a limit."""
     if sys.platform != "linux":
         yield
         return

@@ -1,4 +1,5 @@
-"""The exports of `tests/models/exports`: small models as PyTorch, Keras and scikit-learn write them, and their answers."""
+"""The exports of `tests/models/exports`: small models as PyTorch, Keras and scikit-learn write them,
+and their answers."""
 
 from __future__ import annotations
 

@@ -62,7 +62,8 @@ class Tried:
 
 
 def tried(*words: object) -> Tried:
-    """Run a command in a process of its own, whose memory and CPU are counted. It is ended at the double of what it may take."""
+    """Run a command in a process of its own, whose memory and CPU are counted.
+    It is ended at the double of what it may take."""
     sys.stdout.flush()
     with tempfile.TemporaryFile() as err:
         before = int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
@@ -71,7 +72,8 @@ def tried(*words: object) -> Tried:
             try:
                 os.dup2(err.fileno(), 2)
                 os.dup2(os.open(os.devnull, os.O_RDWR), 1)
-                sys.stdout, sys.stderr = open(os.devnull, "w"), os.fdopen(2, "w", errors="backslashreplace")  # noqa: SIM115
+                sys.stdout = open(os.devnull, "w")  # noqa: SIM115
+                sys.stderr = os.fdopen(2, "w", errors="backslashreplace")
                 resource.setrlimit(resource.RLIMIT_CPU, (int(2 * MOST_SECONDS), int(2 * MOST_SECONDS)))
                 code = main([str(w) for w in words])
                 sys.stderr.flush()
@@ -459,7 +461,8 @@ def heads(model: bytes) -> Callable[[random.Random], Iterator[tuple[str, bytes]]
 
 
 def commands(kind: str, file: Path, there: Path) -> list[list[object]]:
-    """The commands that read a file of this kind. there: a folder with digits.onnx, digits.mica, tones.mica, embedding.mica."""
+    """The commands that read a file of this kind. there: a folder with digits.onnx, digits.mica, tones.mica,
+    embedding.mica."""
     digits, tones, embedding, out = (there / n for n in ("digits.mica", "tones.mica", "embedding.mica", "out"))
     data = [
         ["pack", DEMO / "digits.onnx", "--calib", file, "-o", out],

@@ -10,7 +10,8 @@ import pytest
 
 
 def interpreter(content: bytes, reference: bool = True, every: bool = False) -> Any:
-    """With LiteRT's reference kernels, or as it comes: XNNPACK. every: all tensors can be read. Skips without LiteRT."""
+    """With LiteRT's reference kernels, or as it comes: XNNPACK. every: all tensors can be read.
+    Skips without LiteRT."""
     litert = pytest.importorskip(
         "ai_edge_litert.interpreter", reason="LiteRT is not installed (pip install ai-edge-litert)"
     )

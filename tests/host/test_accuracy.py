@@ -44,7 +44,8 @@ def scores(model: Path, calibration: Path, data: Path) -> tuple[Score, Score]:
 
 @pytest.mark.parametrize("name", accuracy.SETS if ALL else ["kws"])
 def test_reference_models(name: str) -> None:
-    """The bounds of `scripts/accuracy`, on whole evaluation sets: beside float and beside ONNX Runtime's quantisation."""
+    """The bounds of `scripts/accuracy`, on whole evaluation sets: beside float and beside ONNX Runtime's
+    quantisation."""
     if not MODELS.is_dir():
         pytest.skip(f"{MODELS} is missing: the reference models are not part of the repository")
     for data in accuracy.SETS[name]:

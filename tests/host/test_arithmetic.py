@@ -79,8 +79,10 @@ def test_functions(op: str) -> None:
 @pytest.mark.parametrize(
     ("op", "attrs"),
     [
-        ("LeakyRelu", {"alpha": 0.3}), ("Elu", {"alpha": 2.0}), ("Celu", {"alpha": 0.5}), ("Shrink", {"bias": 0.3, "lambd": 1.1}),
-        ("Selu", {"alpha": 2.0, "gamma": 0.7}), ("ThresholdedRelu", {"alpha": 0.4}), ("HardSigmoid", {"alpha": 0.3, "beta": 0.4}),
+        ("LeakyRelu", {"alpha": 0.3}), ("Elu", {"alpha": 2.0}), ("Celu", {"alpha": 0.5}),
+        ("Shrink", {"bias": 0.3, "lambd": 1.1}),
+        ("Selu", {"alpha": 2.0, "gamma": 0.7}), ("ThresholdedRelu", {"alpha": 0.4}), ("HardSigmoid",
+            {"alpha": 0.3, "beta": 0.4}),
     ],
 )  # fmt: skip
 def test_functions_with_arguments(op: str, attrs: dict[str, float]) -> None:
@@ -144,7 +146,8 @@ def test_casts() -> None:
 # Two tensors
 
 SHAPES = [
-    ((2, 3, 4), (2, 3, 4)), ((2, 3, 4), (4,)), ((2, 3, 4), (3, 1)), ((5,), (2, 1, 5)), ((2, 1, 3), (1, 4, 1)), ((), (3,)),
+    ((2, 3, 4), (2, 3, 4)), ((2, 3, 4), (4,)), ((2, 3, 4), (3, 1)), ((5,), (2, 1, 5)), ((2, 1, 3), (1, 4, 1)),
+    ((), (3,)),
     ((2, 1, 3, 1, 2, 1), (1, 2, 1, 3, 1, 2)), ((1, 6, 5, 5), (1, 6, 1, 1)), ((), ()),
 ]  # fmt: skip
 

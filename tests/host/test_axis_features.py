@@ -1,4 +1,5 @@
-"""`pack --frontend features:...`: windows of several axes beside numpy's definition of their features and the float network."""
+"""`pack --frontend features:...`: windows of several axes beside numpy's definition of their features and the float
+network."""
 
 from __future__ import annotations
 
@@ -105,7 +106,8 @@ def save_net(path: Path, weights: list[np.ndarray], scaler: bool) -> Path:
 
 
 def grown(rng: np.random.Generator, x: np.ndarray, y: np.ndarray, depth: int = 0) -> list[dict[str, float]]:
-    """A tree of features [n, F], root first: nodes that ask for a feature, and leaves. Children stand by how far behind they are."""
+    """A tree of features [n, F], root first: nodes that ask for a feature, and leaves.
+    Children stand by how far behind they are."""
     counts = np.bincount(y, minlength=5)
     if depth == 7 or counts.max() == len(y) or len(y) < 4:
         return [{"leaf": int(np.argmax(counts))}]
@@ -157,7 +159,8 @@ def save_forest(path: Path, trees: list[list[dict[str, float]]], features: int) 
 
 
 def test_forest(tmp_path: Path) -> None:
-    """Thresholds are as fine as an int8 of each feature's own range: 20 trees answer as in float but where the votes are close."""
+    """Thresholds are as fine as an int8 of each feature's own range: 20 trees answer as in float but where the votes
+    are close."""
     x, y = gestures(10, 120)
     features = np.stack([by_the_book(w).reshape(-1) for w in x])
     rng = np.random.default_rng(5)
@@ -230,7 +233,8 @@ def test_gestures(scaler: bool, weights: list[np.ndarray], tmp_path: Path) -> No
         steps.append(np.abs(features.reshape(-1).astype(int) - steps_from(compiled, exact)))
     found = np.stack(steps)
     print(
-        f"top-1 {right / len(x):.4f}, float {float_right / len(x):.4f}, the same {agree / len(x):.4f}; {(found == 0).mean():.4%} of feature "
+        f"top-1 {right / len(x):.4f}, float {float_right / len(x):.4f}, the same {agree / len(x):.4f}; "
+        f"{(found == 0).mean():.4%} of feature "
         f"bytes equal, {(found <= 1).mean():.4%} within 1, worst {found.max()}"
     )
     assert float_right / len(x) > 0.85, "the network has not learned anything to compare"
@@ -239,7 +243,8 @@ def test_gestures(scaler: bool, weights: list[np.ndarray], tmp_path: Path) -> No
 
 
 def test_energies_and_orders(tmp_path: Path) -> None:
-    """Every energy, features of one axis behind those of another and across, a unit for each axis: integers within a step of float's."""
+    """Every energy, features of one axis behind those of another and across,
+    a unit for each axis: integers within a step of float's."""
     x, _ = gestures(13, 12)
     for text, shape in (
         ("energy=power,stats=none,bands=3", (1, 3, 3)),

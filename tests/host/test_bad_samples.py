@@ -118,7 +118,8 @@ def categories(mode: str) -> Net:
         tensors["membership_values"] = np.array([1.0, np.nan], np.float32)
     net.nodes.append(
         helper.make_node("TreeEnsemble", [net.input([1, 1])], ["y"], domain="ai.onnx.ml", n_targets=1, tree_roots=[0],
-                         nodes_featureids=[0], nodes_truenodeids=[0], nodes_falsenodeids=[1], nodes_trueleafs=[1], nodes_falseleafs=[1],
+                         nodes_featureids=[0], nodes_truenodeids=[0], nodes_falsenodeids=[1], nodes_trueleafs=[1],
+                         nodes_falseleafs=[1],
                          leaf_targetids=[0, 0], **{k: numpy_helper.from_array(v, k) for k, v in tensors.items()})
     )  # fmt: skip
     net.domains["ai.onnx.ml"] = 5

@@ -13,7 +13,8 @@ from mica.cost.table import Table
 from mica.format.schema import SCRATCH_LEAST
 from mica.plan.budget import within_budget
 
-# Bytes layer by layer; the limits for tensors and the least scratch with which they are planned, and then with a fed input.
+# Bytes layer by layer; the limits for tensors and the least scratch with which they are planned,
+# and then with a fed input.
 LIMITS = {
     "DS-CNN": (16_000, 11_400, 11_400),
     "ResNet-8": (49_152, 18_500, 19_000),

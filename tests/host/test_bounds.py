@@ -96,7 +96,8 @@ GREEDY: list[tuple[str, list[onnx.NodeProto], Inits, Sequence[int], str]] = [
 def limited(command: list[str]) -> subprocess.CompletedProcess[str]:
     """Run mica with a limit on memory and on processor time: a command that passes either has not refused promptly."""
     code = (
-        "import resource, sys; import numpy, onnx, mica.cli.pack, mica.compile, mica.importer; from mica.cli.main import main\n"
+        "import resource, sys; import numpy, onnx, mica.cli.pack, mica.compile, mica.importer\n"
+        "from mica.cli.main import main\n"
         "used = int(open('/proc/self/statm').read().split()[0]) * resource.getpagesize()\n"
         f"resource.setrlimit(resource.RLIMIT_AS, (used + {ROOM},) * 2)\n"
         "resource.setrlimit(resource.RLIMIT_CPU, (60, 60))\n"

@@ -139,7 +139,8 @@ def test_fomo(seed: int) -> None:
 
 @pytest.mark.parametrize(("kind", "make"), [("yolo8", ultralytics), ("yolo5", yolo5), ("fomo", fomo)])
 def test_packed_heads(kind: str, make: Callable[[], Net], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Heads as exporters write them, packed, with parts where they have them: beside the floats that predict() gives."""
+    """Heads as exporters write them, packed, with parts where they have them: beside the floats that predict()
+    gives."""
     monkeypatch.setattr(schedule, "SEARCH_STATES", 300)
     net, x = make(), np.random.default_rng(0).uniform(0, 1, (5, 1, 3, SIZE, SIZE)).astype(np.float32)
     compiled = compile_file(net.save(tmp_path), {"images": x[:, 0]}, plain=True)

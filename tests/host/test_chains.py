@@ -123,7 +123,8 @@ def test_only_what_changed_is_computed_again(tmp_path: Path) -> None:
 
 
 def test_texts_join_the_fit(tmp_path: Path) -> None:
-    """Their runs get the states that the float runs before them leave, as the samples have them; and they change weights."""
+    """Their runs get the states that the float runs before them leave, as the samples have them;
+    and they change weights."""
     g, samples = _sums(tmp_path, False)
     tuned = Tuned(g, g, calibrate(g, samples), {}, PLAIN)
     rng = np.random.default_rng(10)

@@ -1,7 +1,8 @@
 """Trees, linear models, support vector machines ... as scikit-learn's, XGBoost's and LightGBM's exporters write them.
 
-Each was trained on a data set that scikit-learn ships (tests/models/make_classic.py). Accuracy on samples that nobody saw is held
-against ONNX Runtime's on the same file: within half a point or one answer, R2 within 0.005.
+Each was trained on a data set that scikit-learn ships (tests/models/make_classic.py).
+Accuracy on samples that nobody saw is held against ONNX Runtime's on the same file: within half a point or one answer,
+R2 within 0.005.
 """
 
 from __future__ import annotations
@@ -135,7 +136,8 @@ def test_probabilities_of_three_classes(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("shift", (0, 120, 800))
 def test_integers_are_read_as_they_are(shift: int, tmp_path: Path) -> None:
-    """Trees that read an input of integers need no ranks where int8 tells all thresholds apart, and answer as ONNX Runtime."""
+    """Trees that read an input of integers need no ranks where int8 tells all thresholds apart,
+    and answer as ONNX Runtime."""
     model = onnx.load(FOLDER / "forest.onnx")
     model.graph.input[0].type.tensor_type.elem_type = onnx.TensorProto.INT64
     (node,) = model.graph.node
@@ -156,7 +158,8 @@ def test_integers_are_read_as_they_are(shift: int, tmp_path: Path) -> None:
 
 
 def test_a_power_transformer_is_ranks() -> None:
-    """Its features are within half a step of float, however skewed they are; also below 0, and at its limits beyond 4.5 deviations."""
+    """Its features are within half a step of float, however skewed they are;
+    also below 0, and at its limits beyond 4.5 deviations."""
     data = compiled("power")
     k, step = next((k, s) for k, s in enumerate(data.model.steps) if s.kernel == "ranks_s8")
     model = onnx.load(FOLDER / "power.onnx")

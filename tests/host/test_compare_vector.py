@@ -1,4 +1,5 @@
-"""A comparison with a constant that varies: exact on the integers of x, and in trees where x is a feature of its own."""
+"""A comparison with a constant that varies: exact on the integers of x,
+and in trees where x is a feature of its own."""
 
 from __future__ import annotations
 

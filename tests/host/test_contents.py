@@ -53,7 +53,8 @@ def test_a_model_keeps_what_it_needs(make: Callable[[], ModelFile], tmp_path: Pa
 
 
 def test_parts_are_there() -> None:
-    """Each names modules of the runtime, none twice, and code that the engine can leave out; all such code is in a part."""
+    """Each names modules of the runtime, none twice, and code that the engine can leave out;
+    all such code is in a part."""
     runtime = {p.stem for p in (data_dir("firmware") / "mica").glob("*.py")}
     modules = [m for p in contents.PARTS for m in p.modules]
     assert set(modules) <= runtime and len(modules) == len(set(modules))

@@ -1,4 +1,5 @@
-"""Decoders as ONNX's newer operators say them: a cache written at a position, attention over as many rows as a length says.
+"""Decoders as ONNX's newer operators say them: a cache written at a position,
+attention over as many rows as a length says.
 
 Truth: ONNX's reference evaluator and ONNX Runtime on float; held-out sentences of `command`.
 """
@@ -198,7 +199,8 @@ def test_a_cache_is_written_in_place(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 
 def test_a_run_cut_short_is_repeated(tmp_path: Path) -> None:
-    """At every step of every token, in the ring's first round and in its second: then the same token gives the same numbers."""
+    """At every step of every token, in the ring's first round and in its second: then the same token gives the same
+    numbers."""
     path, data = layer(tmp_path), tokens(2 * ROWS)
     compiled = packed(path, data)
     runs = [{n: a[k] for n, a in data.items()} for k in range(2 * ROWS)]

@@ -1,4 +1,5 @@
-"""The name on the package index: whoever follows a line of ours gets mica, not the project that is called `mica` there."""
+"""The name on the package index: whoever follows a line of ours gets mica,
+not the project that is called `mica` there."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Fed inputs (`mica pack --feed`): the same bytes as with the whole input, at every limit; and convolutions in groups of channels."""
+"""Fed inputs (`mica pack --feed`): the same bytes as with the whole input, at every limit;
+and convolutions in groups of channels."""
 
 from __future__ import annotations
 
@@ -40,7 +41,8 @@ def fed(whole: Compiled, ram: int | None) -> Compiled:
 
 
 def check_fed(whole: Compiled, seed: int) -> int:
-    """Fed without a limit, and in the least that it runs in: the bytes of the whole model. Returns the latter's arena."""
+    """Fed without a limit, and in the least that it runs in: the bytes of the whole model.
+    Returns the latter's arena."""
     inputs = random_inputs(whole.model, seed)
     expected = run(engine.NativeModel(whole.data), inputs)
     with pytest.raises(MicaError, match="the least that this model runs in is") as refused:

@@ -74,7 +74,8 @@ def accuracy() -> Iterator[str]:
         metric, exact, *_, samples = found["float"]
         (_, ort, ort_db, *_), (_, mica, mica_db, *_) = found["ONNX Runtime QDQ"], found["mica"]
         metric = "AUC" if metric == "auc" else metric
-        yield f"| {name} | {metric} of {samples} | {exact} | {ort} | {mica} | {float(ort_db):.1f} / {float(mica_db):.1f} |"
+        db = f"{float(ort_db):.1f} / {float(mica_db):.1f}"
+        yield f"| {name} | {metric} of {samples} | {exact} | {ort} | {mica} | {db} |"
 
 
 def waits(model: str) -> list[str]:
@@ -167,7 +168,8 @@ def spaced(page: Path) -> str:
 
 
 def test_columns() -> None:
-    text = "```\nmodel  whole  goal  whole\n-----  -----  ----  -----\na       1.50         9.00\nb         22  3.00   8.00\n```\n"
+    text = "```\nmodel  whole  goal  whole\n-----  -----  ----  -----\n"
+    text += "a       1.50         9.00\nb         22  3.00   8.00\n```\n"
     assert columns(text) == [{"model": "a", "whole": "1.50", "goal": ""}, {"model": "b", "whole": "22", "goal": "3.00"}]
 
 

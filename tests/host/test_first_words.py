@@ -1,4 +1,5 @@
-"""The first lines of a newcomer, and the one line that helps: names in any case, files of another kind, samples that were left out."""
+"""The first lines of a newcomer, and the one line that helps: names in any case, files of another kind,
+samples that were left out."""
 
 from __future__ import annotations
 
@@ -120,7 +121,8 @@ def test_eval_of_examples_without_a_head(digits: Path, tmp_path: Path) -> None:
 
 def test_a_head_that_refuses_much_says_what_to_do() -> None:
     r = {"target": "host", "kind": "prototype", "samples": 180, "taught": 180, "value": 0.75, "accepted": 0.756,
-         "taken": None, "auc": None, "labels": ["a", "unknown"], "confusion": [{"label": "a", "answers": [136, 44]}]}  # fmt: skip
+         "taken": None, "auc": None, "labels": ["a", "unknown"], "confusion": [{"label": "a",
+             "answers": [136, 44]}]}  # fmt: skip
     assert "many are unknown: teach more examples of each label, or teach with a larger --loose" in heads.report(r)
     assert "many are unknown" not in heads.report({**r, "accepted": 0.95})
 
@@ -173,7 +175,7 @@ def test_the_last_words_of_an_emulator() -> None:
         os.write(write, text.encode())
         os.close(write)
         pico = object.__new__(VirtualPico)
-        pico.name, pico._text, pico._last_words, pico._traceback, pico._notes = "x", b"", "", False, []  # type: ignore[misc]
+        pico.name, pico._text, pico._last_words, pico._traceback, pico._notes = "x", b"", "", False, []
         pico._process = object.__new__(subprocess.Popen)
         with os.fdopen(read) as stream:
             pico._process.stdout = stream  # type: ignore[assignment]

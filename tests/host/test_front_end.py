@@ -1,4 +1,5 @@
-"""Front ends: their definition beside the published features of MLPerf Tiny, their integers beside float64, and models with them."""
+"""Front ends: their definition beside the published features of MLPerf Tiny, their integers beside float64,
+and models with them."""
 
 from __future__ import annotations
 
@@ -98,7 +99,8 @@ def test_keywords_from_sound() -> None:
 
 
 def test_definitions() -> None:
-    """Mel scales beside the figures in librosa's manual; a cosine transform is orthonormal; windows end as they should."""
+    """Mel scales beside the figures in librosa's manual; a cosine transform is orthonormal;
+    windows end as they should."""
     hz = np.array([60.0, 110, 220, 440])
     np.testing.assert_allclose(front_ends._to_mel(hz, "slaney"), [0.9, 1.65, 3.3, 6.6], atol=1e-12)
     np.testing.assert_allclose(front_ends._to_hz(np.arange(1, 6), "slaney"), np.arange(1, 6) * 200 / 3)
@@ -189,7 +191,8 @@ def recordings(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_commands(recordings: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """pack with recordings, eval on them by their folders' names, run on one; each beside the float front end and network."""
+    """pack with recordings, eval on them by their folders' names, run on one;
+    each beside the float front end and network."""
     net, data, packed = recordings / "net.onnx", recordings / "data", recordings / "net.mica"
     pack = ["pack", str(net), "--frontend", FRONT_END, "--calib", str(data), "--labels", str(recordings / "labels.txt")]
     assert main([*pack, "-o", str(packed)]) == 0

@@ -1,4 +1,5 @@
-"""Front ends with a memory in front of models with a memory: microWakeWord's, whose networks keep their rows themselves."""
+"""Front ends with a memory in front of models with a memory: microWakeWord's,
+whose networks keep their rows themselves."""
 
 from __future__ import annotations
 
@@ -126,7 +127,8 @@ def test_found_and_named(small: Path, tmp_path: Path, capsys: pytest.CaptureFixt
 
 
 def test_front_ends_without_noise(small: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Pre-emphasis takes the sample before; a front end that divides by a run's peak is refused where the rows go on."""
+    """Pre-emphasis takes the sample before; a front end that divides by a run's peak is refused where the rows go
+    on."""
     (name,) = import_model(small).inputs[:1]
     compiled = compile_file(small, front_end=f"logmel:hop=160,mels={WIDTH},floor=1,preemphasis=0.9")
     assert compiled.model.tensors[compiled.model.inputs[0]].dims == (1, 1 + FRAME + (NEW - 1) * HOP)
@@ -158,7 +160,8 @@ def test_pcen_goes_on(small: Path) -> None:
 
 
 def test_a_float_model_is_warned_of(tmp_path: Path) -> None:
-    """A recurrent network in float, whose state is found by its name; the noise before a sample of calibration is not known."""
+    """A recurrent network in float, whose state is found by its name;
+    the noise before a sample of calibration is not known."""
     rng, shape = np.random.default_rng(0), [1, 1, 4]
     made = {"w": rng.normal(size=(1, 12, WIDTH)), "r": rng.normal(size=(1, 12, 4))}
     graph = helper.make_graph(
@@ -216,7 +219,8 @@ def of_library(x: np.ndarray) -> np.ndarray:
 
 
 def test_the_library_again() -> None:
-    """Its own tables have two weights of 472 that differ by 1/4096, for its float32 logarithm is rounded in a way of its own."""
+    """Its own tables have two weights of 472 that differ by 1/4096, for its float32 logarithm is rounded in a way of
+    its own."""
     x = sound(SECONDS)
     theirs, ours = of_library(x), logarithms(WAKE_WORD, x)
     assert np.mean(theirs != ours) < 1e-4

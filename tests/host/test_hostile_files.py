@@ -1,4 +1,5 @@
-"""No file of up to 1 MB takes more than 300 MB or 10 s of CPU in a command, ends it with exit 70, or leaves a traceback."""
+"""No file of up to 1 MB takes more than 300 MB or 10 s of CPU in a command, ends it with exit 70,
+or leaves a traceback."""
 
 from __future__ import annotations
 

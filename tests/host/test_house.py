@@ -1,4 +1,5 @@
-"""`mica demo command`: the house that obeys, and the sentences that reach it. Boards: tests/host/test_text.py, examples."""
+"""`mica demo command`: the house that obeys, and the sentences that reach it.
+Boards: tests/host/test_text.py, examples."""
 
 from __future__ import annotations
 
@@ -76,7 +77,8 @@ def called(name: str, capsys: pytest.CaptureFixture[str]) -> list[tuple[str, str
 
 
 def test_everyday_sentences(capsys: pytest.CaptureFixture[str]) -> None:
-    """None of these was trained on; 23 of 28 came out right before, and those that ask for nothing switched all heaters."""
+    """None of these was trained on; 23 of 28 came out right before, and those that ask for nothing switched all
+    heaters."""
     found = called("everyday.tsv", capsys)
     assert len(found) == 28 and sum(right == call for right, call, _ in found) >= 24
     assert not any(done for right, _, done in found if right == "none")

@@ -657,7 +657,8 @@ def test_a_weight_that_is_no_number(tmp_path: Path, op: str, bad: float) -> None
 
 
 def test_what_is_computed_is_a_number(tmp_path: Path) -> None:
-    """PyTorch writes an arctangent of two with IsNaN of the quotient's, where both are 0. An input's NaN is another thing."""
+    """PyTorch writes an arctangent of two with IsNaN of the quotient's, where both are 0.
+    An input's NaN is another thing."""
     net = Net(opset=18)
     x = net.input([1, 6])
     angle = net.add("Atan", x)

@@ -1,5 +1,5 @@
-"""Integers that follow from tokens and from places of largest elements: text models, detectors, key points. ONNX Runtime and LiteRT
-give the expected values.
+"""Integers that follow from tokens and from places of largest elements: text models, detectors, key points.
+ONNX Runtime and LiteRT give the expected values.
 """
 
 from __future__ import annotations
@@ -147,7 +147,8 @@ def test_heads(form: str, tmp_path: Path) -> None:
 
 
 def test_a_class_as_an_output(tmp_path: Path) -> None:
-    """CenterNet's heads give the class as an integer, place // places of a map, and read all maps at place mod places."""
+    """CenterNet's heads give the class as an integer, place // places of a map,
+    and read all maps at place mod places."""
     net = Net(18)
     rows = net.add("Reshape", net.input([1, 3, 2, 4]), number(net, [1, 3, 8]))
     maps = net.add("Reshape", rows, number(net, [1, 24]))

@@ -20,7 +20,8 @@ MELS, ROWS, NEW, EMBEDDED, KEPT = 6, 12, 4, 8, 3  # as openWakeWord's: 32 bands,
 
 @pytest.fixture
 def files(tmp_path: Path) -> tuple[Path, Path]:
-    """An embedding [1, ROWS, MELS, 1] -> [1, 1, 1, EMBEDDED], and a classifier of the last KEPT; some of their names are the same."""
+    """An embedding [1, ROWS, MELS, 1] -> [1, 1, 1, EMBEDDED], and a classifier of the last KEPT;
+    some of their names are the same."""
     rng = np.random.default_rng(0)
     w = rng.normal(size=(EMBEDDED, 1, ROWS, MELS)).astype(np.float32) / 8
     text = f"(float[1,{ROWS},{MELS},1] x) => (float[1,1,1,{EMBEDDED}] y) {{ "
@@ -57,7 +58,8 @@ def test_front_end_of_openwakeword(tmp_path: Path, files: tuple[Path, Path]) -> 
     """`pack EMBEDDING CLASSIFIER --frontend logmel:openwakeword`; in the file is the command that made it."""
     rng = np.random.default_rng(2)
     w = rng.normal(size=(EMBEDDED, 1, ROWS, 32)).astype(np.float32) / 30
-    text = f"(float[1,{ROWS},32,1] x) => (float[1,1,1,{EMBEDDED}] y) {{ t = Transpose<perm = [0, 3, 1, 2]>(x) c = Conv(t, w) "
+    text = f"(float[1,{ROWS},32,1] x) => (float[1,1,1,{EMBEDDED}] y) "
+    "{ t = Transpose<perm = [0, 3, 1, 2]>(x) c = Conv(t, w) "
     text_nets.save(files[0], text + "y = Transpose<perm = [0, 2, 3, 1]>(c) }", w=w)
     np.savez(tmp_path / "x.npz", x=rng.normal(size=(40, 400 + (NEW - 1) * 160)) * 1000)
     words = ["--frontend", "logmel:openwakeword", "--window", f"x:1={NEW}", "--calib", str(tmp_path / "x.npz")]

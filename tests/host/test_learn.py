@@ -100,7 +100,8 @@ def test_states(kind: str, width: int) -> None:
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("kind", KINDS)
 def test_damaged_states(kind: str, width: int) -> None:
-    """Cut at every length, every byte changed, and fields at their edges under a right checksum: an error, or a head that works."""
+    """Cut at every length, every byte changed, and fields at their edges under a right checksum: an error,
+    or a head that works."""
     state = _taught(kind, _Examples(width), 12).state()
     for n in range(len(state)):
         with pytest.raises(MicaError):
@@ -164,7 +165,8 @@ def _float_head(x: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 
 def test_softmax_against_float() -> None:
-    """The integer head finds as many as a float head of ordinary gradient descent, on labels that overlap; so do prototypes."""
+    """The integer head finds as many as a float head of ordinary gradient descent, on labels that overlap;
+    so do prototypes."""
     rng = np.random.default_rng(3)
     right = np.zeros(3)
     for size in (8, 40, 100):
@@ -187,7 +189,8 @@ def test_softmax_against_float() -> None:
 
 @pytest.mark.parametrize(("shots", "far"), [(5, 0.15), (20, 0.1)])
 def test_scores_of_softmax_are_shares_that_are_right(shots: int, far: float) -> None:
-    """The mean score is near the share of right answers, by leaving examples out; without that it promises much more."""
+    """The mean score is near the share of right answers, by leaving examples out;
+    without that it promises much more."""
     found = []
     for draw in range(3):
         rng = np.random.default_rng(draw)

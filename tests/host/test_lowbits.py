@@ -118,7 +118,8 @@ def test_auto(net: tuple[Path, dict[str, np.ndarray]]) -> None:
 
 
 def test_room_that_is_left() -> None:
-    """The last layer of the queue saves more than is missing: those that lose most get eight bits again, as far as there is room."""
+    """The last layer of the queue saves more than is missing: those that lose most get eight bits again,
+    as far as there is room."""
     saves = {"a": 100, "b": 1000, "c": 90, "d": 5000}
 
     def size(part: Sequence[str]) -> int:
@@ -259,7 +260,8 @@ def test_weights_that_move() -> None:
 
 
 def test_the_error_of_outputs() -> None:
-    """Differences of it are those of the variance, by what is exact and what is delivered, one set of inputs for each group."""
+    """Differences of it are those of the variance, by what is exact and what is delivered,
+    one set of inputs for each group."""
     rng = np.random.default_rng(6)
     exact_x = rng.standard_normal((2, 5, 400))
     delivered = exact_x + 0.3 * rng.standard_normal(exact_x.shape)

@@ -1,4 +1,5 @@
-"""A file that came quantised and is packed without --calib: made-up samples fill its own input range, and no line accuses it."""
+"""A file that came quantised and is packed without --calib: made-up samples fill its own input range,
+and no line accuses it."""
 
 from __future__ import annotations
 
@@ -15,7 +16,8 @@ from mica.passes import pipeline
 
 
 def quantised(low: float, high: float) -> Net:
-    """A convolution, a mean over the picture and a dense layer, all with scales of their own; input: from low to high."""
+    """A convolution, a mean over the picture and a dense layer, all with scales of their own;
+    input: from low to high."""
     net = Net()
     rng = np.random.default_rng(4)
 

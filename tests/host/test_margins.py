@@ -1,4 +1,5 @@
-"""Scores keep their known range, and their logits a margin: a detector is not lost where calibration held nothing to detect."""
+"""Scores keep their known range, and their logits a margin: a detector is not lost where calibration held nothing to
+detect."""
 
 from __future__ import annotations
 
@@ -39,13 +40,16 @@ HEADS: dict[str, Build] = {
     "in per cent": lambda net, x: net.add("Mul", sigmoid(net, x), net.const(np.float32(100))),
     "by a tanh": lambda net, x: net.add(
         "Mul",
-        net.add("Add", net.add("Tanh", net.add("Mul", logit(net, x), net.const(np.float32(0.5)))), net.const(np.float32(1))),
+        net.add("Add", net.add("Tanh", net.add("Mul", logit(net, x), net.const(np.float32(0.5)))),
+                net.const(np.float32(1))),
         net.const(np.float32(0.5)),
     ),
     "by an exponential": lambda net, x: net.add(
-        "Div", net.const(np.float32(1)), net.add("Add", net.add("Exp", net.add("Neg", logit(net, x))), net.const(np.float32(1)))
+        "Div", net.const(np.float32(1)), net.add("Add", net.add("Exp", net.add("Neg", logit(net, x))),
+                                                 net.const(np.float32(1)))
     ),
-    "not to 0 and 1": lambda net, x: net.add("Clip", sigmoid(net, x), net.const(np.float32(1e-6)), net.const(np.float32(1 - 1e-6))),
+    "not to 0 and 1": lambda net, x: net.add("Clip", sigmoid(net, x), net.const(np.float32(1e-6)),
+                                             net.const(np.float32(1 - 1e-6))),
     "hard": lambda net, x: net.add("HardSigmoid", logit(net, x)),
     "reshaped": lambda net, x: net.add("Reshape", sigmoid(net, x), net.const(np.array([1, 1, 1]))),
     "object times class": lambda net, x: net.add("Mul", sigmoid(net, x), net.add("Sigmoid", two(net, x))),

@@ -1,5 +1,5 @@
-"""Pieces of networks of 2024 to 2026: recurrences in logarithms, masks in front of Exp, sums at constant places, spectra, many parts,
-experts, outputs of two kinds. ONNX Runtime gives the expected values.
+"""Pieces of networks of 2024 to 2026: recurrences in logarithms, masks in front of Exp, sums at constant places,
+spectra, many parts, experts, outputs of two kinds. ONNX Runtime gives the expected values.
 """
 
 from __future__ import annotations

@@ -64,7 +64,8 @@ def of_step(step: StepRecord, x: np.ndarray, x_zero: int, y_zero: int) -> np.nda
 
 
 def test_what_does_not_fit_is_the_kernel_of_64_bits(tmp_path: Path) -> None:
-    """Rows that are too long, rows without a mean, channels in planes, and a gamma of which a step of the element is too much."""
+    """Rows that are too long, rows without a mean, channels in planes, and a gamma of which a step of the element is
+    too much."""
     x, ones = RNG.normal(0, 1, (20, 600)), np.ones(600)
     for op, n, kernel in (
         ("LayerNormalization", 600, "layer_norm_s8"),

@@ -1,4 +1,5 @@
-"""Normalisation over whole maps: constants a channel in the file, not an element. ONNX Runtime gives the expected values."""
+"""Normalisation over whole maps: constants a channel in the file, not an element.
+ONNX Runtime gives the expected values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""`fit MODEL OPTIONS` gives the figures of `fit` on the file that `pack MODEL OPTIONS` writes, for every option of `pack`."""
+"""`fit MODEL OPTIONS` gives the figures of `fit` on the file that `pack MODEL OPTIONS` writes,
+for every option of `pack`."""
 
 from __future__ import annotations
 

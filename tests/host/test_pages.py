@@ -13,7 +13,8 @@ from types import ModuleType
 import pytest
 from pages import DOCS, PAGES, README, ROOT
 
-# Words that only this project used, each with the plain one that takes its place. host_tools/docs/glossary.md lists them.
+# Words that only this project used, each with the plain one that takes its place.
+# host_tools/docs/glossary.md lists them.
 PRIVATE_WORDS = {
     "anew": "again",
     "copper": "physical board",

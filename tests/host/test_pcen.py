@@ -1,4 +1,5 @@
-"""Per-channel energy normalisation: beside librosa, beside its published formula, and with a state from frame to frame."""
+"""Per-channel energy normalisation: beside librosa, beside its published formula,
+and with a state from frame to frame."""
 
 from __future__ import annotations
 
@@ -27,7 +28,8 @@ reference_models = pytest.mark.skipif(
 SMALL = "frame=480,hop=160,fft=512,mels=40,fmin=125,fmax=7500,rate=16000"
 LIBROSA = f"pcen:librosa,{SMALL}"
 OTHER = f"{LIBROSA},s=0.1,alpha=0.8,delta=10,r=0.25,eps=1e-3"
-# Every fourth band of frames of `made_up()` by librosa.pcen of librosa 0.11.0, with its own mel filters, of 2**31 times the sizes.
+# Every fourth band of frames of `made_up()` by librosa.pcen of librosa 0.11.0, with its own mel filters,
+# of 2**31 times the sizes.
 PUBLISHED = {
     LIBROSA: {
         2: "1.9310 2.4566 2.4316 3.0931 2.9774 2.9282 3.1080 3.0748 2.6872 2.6436",
@@ -128,7 +130,8 @@ def test_bytes_are_those_of_floats(words: str, tmp_path: Path) -> None:
 
 @reference_models
 def test_frame_by_frame(tmp_path: Path) -> None:
-    """With --stream a frame goes in, and the noise is that of all frames before: every byte is that of a whole window."""
+    """With --stream a frame goes in, and the noise is that of all frames before: every byte is that of a whole
+    window."""
     words = "pcen:frame=400,hop=160,fft=512,s=0.025,preemphasis=0.97,before=yes,start=1e-9"
     clips = [c[:8000] for c in recordings()[:20]]
     window = packed_alone(words, clips, tmp_path)

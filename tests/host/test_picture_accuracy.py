@@ -1,4 +1,5 @@
-"""Person detection from a camera's frames: RGB565 of 160 x 120, made of the evaluation pictures, costs no accuracy; mistakes do."""
+"""Person detection from a camera's frames: RGB565 of 160 x 120, made of the evaluation pictures, costs no accuracy;
+mistakes do."""
 
 from __future__ import annotations
 

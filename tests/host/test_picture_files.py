@@ -1,4 +1,5 @@
-"""Picture files as calibration data, inputs and labelled data: the bytes are those that the board makes of a frame with the same pixels."""
+"""Picture files as calibration data, inputs and labelled data: the bytes are those that the board makes of a frame with
+the same pixels."""
 
 from __future__ import annotations
 

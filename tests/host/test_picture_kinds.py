@@ -1,4 +1,5 @@
-"""Pictures and arrays as people have them: other kinds of files, turned, transparent or huge ones, channels at the other end, any key."""
+"""Pictures and arrays as people have them: other kinds of files, turned, transparent or huge ones,
+channels at the other end, any key."""
 
 from __future__ import annotations
 
@@ -137,7 +138,8 @@ def test_a_folder_goes_on_without_them(folder: Path, capsys: pytest.CaptureFixtu
 
 
 def test_channels_at_the_other_end(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """pack, run and eval of a model whose channels are first, with pictures whose channels are last, and the other way round."""
+    """pack, run and eval of a model whose channels are first, with pictures whose channels are last,
+    and the other way round."""
     x = np.random.default_rng(0).random((8, 12, 16, 3)).astype(np.float32)
     for planes in (True, False):
         net, packed = bright.save_net(tmp_path / "net.onnx", 3, planes), str(tmp_path / "net.mica")

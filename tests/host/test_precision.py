@@ -19,7 +19,8 @@ KINDS = {"float16": TensorProto.FLOAT16, "bfloat16": TensorProto.BFLOAT16, "floa
 def net(kind: int, raw: bool = True, casts: bool = False) -> onnx.ModelProto:
     """Conv, a constant of a node, a table and a product; weights that all of the types hold exactly.
 
-    casts: inputs and outputs stay float32, with a Cast at either end, as ONNX Runtime's converter writes (keep_io_types).
+    casts: inputs and outputs stay float32, with a Cast at either end, as ONNX Runtime's converter writes
+    (keep_io_types).
     """
     rng = np.random.default_rng(1)
     n = Net()

@@ -1,5 +1,5 @@
-"""Files of quantisation-aware training, of brevitas, torchao and Keras (by tf2onnx) and built as they write them: their own
-scales, a channel, stay.
+"""Files of quantisation-aware training, of brevitas, torchao and Keras (by tf2onnx)
+and built as they write them: their own scales, a channel, stay.
 
 ONNX Runtime gives the expected values.
 """
@@ -21,7 +21,8 @@ from mica.file.codec import StepRecord
 
 
 def brevitas(net: QNet) -> None:
-    """Float weights in the file, quantised by nodes; narrow ranges by Clip; a bias of 32 bits with a scale a channel."""
+    """Float weights in the file, quantised by nodes; narrow ranges by Clip;
+    a bias of 32 bits with a scale a channel."""
 
     def narrow(x: str, scale: Any, zero: Any, **attrs: int) -> str:
         low, high = (net.const(np.int8(v)) for v in (-127, 127))
@@ -79,8 +80,8 @@ CHANNELS = {"brevitas": [8, 8, 8, 4], "torchao": [8, 8, 8, 4], "keras": [8, 8, 8
 
 @pytest.mark.parametrize("name", CHANNELS)
 def test_of_its_exporter(name: str) -> None:
-    """Steps of the weights are the file's, channel by channel, and answers are ONNX Runtime's. 48 samples give torchao's range of
-    the output, which it leaves open; the others compare."""
+    """Steps of the weights are the file's, channel by channel, and answers are ONNX Runtime's.
+    48 samples give torchao's range of the output, which it leaves open; the others compare."""
     path, x = FILES / f"{name}.onnx", np.load(FILES / "x.npz")["x"]
     x = x.transpose(0, 2, 3, 1) if name == "keras" else x
     compiled = compile_file(path, {"x": x[:48]}, plain=True)

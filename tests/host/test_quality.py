@@ -278,7 +278,8 @@ def test_real_samples_of_real_models_raise_no_doubt(name: str, kind: str) -> Non
 
 
 def test_layers_in_strips(tmp_path: Path, capsys: Capsys) -> None:
-    """A model whose layers run row by row has no whole tensors in memory; its figures are those of the same model without."""
+    """A model whose layers run row by row has no whole tensors in memory;
+    its figures are those of the same model without."""
     net = Net()
     y = net.add("Relu", net.conv(net.input([1, 2, 16, 16]), 2, 12, pads=[1, 1, 1, 1]))
     y = net.add("Relu", net.conv(y, 12, 12, 1))

@@ -23,11 +23,14 @@ TRIAL = Path(__file__).resolve().parents[2].parent / "shared" / "trials" / "kera
 TIME, BATCH, WIDE, UNITS = 4, 2, 3, 5
 GRU_UPDATES = {"kept": "d = h - n; e = z * d; h1 = e + n", "turned": "d = n - h; e = z * d; h1 = e + h"}
 CELLS = {
-    "lstm": """a = x @ W; b = h @ R; s = a + b; g = s + B; i, o, f, n = g; i = Sigmoid i; o = Sigmoid o; f = Sigmoid f; n = Tanh n;
+    "lstm": """a = x @ W; b = h @ R; s = a + b; g = s + B; i, o, f, n = g; i = Sigmoid i; o = Sigmoid o;
+        f = Sigmoid f; n = Tanh n;
         p = f * c; q = i * n; c1 = p + q; t = Tanh c1; h1 = o * t""",
-    "gru": """a = x @ W; b = h @ R; s = a + B; zx, rx, nx = s; w = b + D; zh, rh, nh = w; z = zx + zh; z = Sigmoid z; r = rx + rh;
+    "gru": """a = x @ W; b = h @ R; s = a + B; zx, rx, nx = s; w = b + D; zh, rh, nh = w; z = zx + zh;
+        z = Sigmoid z; r = rx + rh;
         r = Sigmoid r; m = r * nh; m = nx + m; n = Tanh m; """,
-    "before": """a = x @ W; s = a + B; zx, rx, nx = s; b = h @ R; zh, rh, nh = b; z = zx + zh; z = Sigmoid z; r = rx + rh;
+    "before": """a = x @ W; s = a + B; zx, rx, nx = s; b = h @ R; zh, rh, nh = b; z = zx + zh;
+        z = Sigmoid z; r = rx + rh;
         r = Sigmoid r; m = r * h; m = m @ N; m = nx + m; n = Tanh m; """,
     "simple": "a = x @ W; b = h @ R; s = a + b; s = s + B; h1 = Tanh s",
     "masked": "a = x @ W; b = h @ R; s = a + b; s = s + B; h1 = Tanh s; h1 = h1 * x",
@@ -143,7 +146,8 @@ def test_keras(path: Path) -> None:
 
 @pytest.mark.parametrize("path", sorted(KERAS.glob("*.tflite")), ids=lambda p: p.stem)
 def test_int8_loops(tmp_path: Path, path: Path) -> None:
-    """The same with int8 in the body: a recurrent layer with the file's weights and scales, nearer to float than LiteRT."""
+    """The same with int8 in the body: a recurrent layer with the file's weights and scales,
+    nearer to float than LiteRT."""
     content, said = quantised(path, 1 / 64, 1 / 32 if path.stem.startswith("lstm") else 1 / 128), []
     (tmp_path / "net.tflite").write_bytes(content)
     compiled = compile_file(tmp_path / "net.tflite", warn=said.append)

@@ -1,4 +1,5 @@
-"""A decoder whose cache has gone round many times, and runs of it that are cut at every layer. `command` of ../shared/models/lm."""
+"""A decoder whose cache has gone round many times, and runs of it that are cut at every layer.
+`command` of ../shared/models/lm."""
 
 from __future__ import annotations
 
@@ -82,12 +83,14 @@ def test_no_jump(model: bytes) -> None:
 
 
 def test_the_table_of_angles_ends(model: bytes) -> None:
-    """Its rows are the positions that a text can have, although RotaryEmbedding reshapes the position before it looks it up."""
+    """Its rows are the positions that a text can have, although RotaryEmbedding reshapes the position before it looks
+    it up."""
     assert tokens_of(HostRunner(model).model).positions == WINDOW + BEYOND + WIDE
 
 
 def test_every_cut_repeats_the_text(model: bytes) -> None:
-    """At each layer in turn, at each token in turn: run again with the same token, the numbers are those of a run in one."""
+    """At each layer in turn, at each token in turn: run again with the same token,
+    the numbers are those of a run in one."""
     given = text()[: 2 * WINDOW + 20]
     whole, cut = HostRunner(model), HostRunner(model)
     t = tokens_of(whole.model)

@@ -1,6 +1,7 @@
 """Imports between the rooms of the host package keep to the list, and no file imports in a circle.
 
-A room is a folder of `mica`, or a module at its top level. Data flows from left to right; a stage looks only to its left.
+A room is a folder of `mica`, or a module at its top level. Data flows from left to right;
+a stage looks only to its left.
 """
 
 from __future__ import annotations

@@ -189,7 +189,8 @@ def test_a_single_score(scale: float, zero: int, right: list[int]) -> None:
 
 
 def flattened(alive: bool) -> bytes:
-    """Keras' Flatten with an open batch: SHAPE, STRIDED_SLICE, PACK, RESHAPE; alive: the batch is multiplied with as well."""
+    """Keras' Flatten with an open batch: SHAPE, STRIDED_SLICE, PACK, RESHAPE;
+    alive: the batch is multiplied with as well."""
     net = Tflite()
     x, y = net.tensor((1, 2, 2), "float32"), net.tensor((1, 4), "float32")
     shape, batch, both = net.tensor((3,), "int32"), net.tensor((), "int32"), net.tensor((2,), "int32")
@@ -269,8 +270,10 @@ def behind(form: str) -> onnx.ModelProto:
     elif form == "machine":
         nodes.append(
             helper.make_node(
-                "SVMClassifier", [x], ["label", "p"], kernel_type="RBF", kernel_params=[0.01, 0.0, 3.0], vectors_per_class=[1, 1],
-                support_vectors=np.concatenate([-6 - 4 * line * n / 2, -6 + 4 * line * n / 2]).tolist(), coefficients=[1.0, -1.0], rho=[0.0], **ends,
+                "SVMClassifier", [x], ["label", "p"], kernel_type="RBF", kernel_params=[0.01, 0.0, 3.0],
+                vectors_per_class=[1, 1],
+                support_vectors=np.concatenate([-6 - 4 * line * n / 2, -6 + 4 * line * n / 2]).tolist(),
+                coefficients=[1.0, -1.0], rho=[0.0], **ends,
             )
         )  # fmt: skip
     else:

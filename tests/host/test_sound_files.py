@@ -1,4 +1,5 @@
-"""Sound files of every usual kind: the same samples from each, with soundfile and soxr; plain .wav files without them."""
+"""Sound files of every usual kind: the same samples from each, with soundfile and soxr;
+plain .wav files without them."""
 
 from __future__ import annotations
 
@@ -20,7 +21,8 @@ RATE = 16000
 X = np.rint(9000 * np.sin(np.arange(4000) / 9) + 500 * np.sin(np.arange(4000) / 2)).astype(np.int16)
 
 EXACT = [
-    ("WAV", "PCM_16"), ("WAV", "PCM_24"), ("WAV", "PCM_32"), ("WAV", "FLOAT"), ("WAV", "DOUBLE"), ("WAVEX", "PCM_16"), ("WAVEX", "PCM_24"),
+    ("WAV", "PCM_16"), ("WAV", "PCM_24"), ("WAV", "PCM_32"), ("WAV", "FLOAT"), ("WAV", "DOUBLE"), ("WAVEX", "PCM_16"),
+    ("WAVEX", "PCM_24"),
     ("WAVEX", "FLOAT"), ("RF64", "PCM_16"), ("RF64", "FLOAT"), ("FLAC", "PCM_16"), ("FLAC", "PCM_24"),
 ]  # fmt: skip
 NEARLY = [("WAV", "PCM_U8", 256), ("WAV", "ULAW", 300), ("WAV", "ALAW", 300), ("OGG", "VORBIS", 600)]
@@ -115,7 +117,8 @@ def test_refused(tmp_path: Path) -> None:
     (tmp_path / "cut.wav").write_bytes(saved(tmp_path, X).read_bytes()[:20])
     for name, said in (
         ("scaled.wav", "holds numbers of up to 9"), ("nan.wav", "up to nan"), ("empty.wav", "holds no samples"),
-        ("text.flac", "cannot be read as a sound file"), ("cut.wav", "cannot be read as a sound file"), ("none.ogg", "no such file"),
+        ("text.flac", "cannot be read as a sound file"), ("cut.wav", "cannot be read as a sound file"),
+        ("none.ogg", "no such file"),
     ):  # fmt: skip
         with pytest.raises(MicaError, match=said):
             sounds.read(tmp_path / name, RATE)

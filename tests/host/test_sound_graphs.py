@@ -53,7 +53,8 @@ def floats(path: Path, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 @pytest.mark.parametrize("name", MODELS_OF_SOUND)
 def test_found(name: str, tmp_path: Path) -> None:
-    """The definition that comes out of a graph gives the graph's features; then packed, the engine gives its answers."""
+    """The definition that comes out of a graph gives the graph's features;
+    then packed, the engine gives its answers."""
     path, x = MODELS_OF_SOUND[name](tmp_path / "net.onnx"), sounds(1)
     features, answers = floats(path, x)
     g = recognise.run(import_onnx(path))
@@ -112,7 +113,8 @@ def test_words_in_real_recordings(tmp_path: Path) -> None:
 
 
 def test_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """pack without a flag, with wav files or floats; run and eval on files and on arrays; --float gives the same answers."""
+    """pack without a flag, with wav files or floats; run and eval on files and on arrays;
+    --float gives the same answers."""
     path, packed = sound_graphs.torchaudio(tmp_path / "net.onnx", SAMPLES, 256, 160), tmp_path / "net.mica"
     for k, clip in enumerate(sounds(3)):
         write_wav(tmp_path / "data" / LABELS[k % 3] / f"{k}.wav", clip[0])

@@ -1,4 +1,5 @@
-"""Features of speech as TensorFlow Lite Micro's front end has them: its tables, its numbers, and its model from recordings to answers."""
+"""Features of speech as TensorFlow Lite Micro's front end has them: its tables, its numbers,
+and its model from recordings to answers."""
 
 from __future__ import annotations
 
@@ -32,13 +33,17 @@ reference_models = pytest.mark.skipif(
     not TFLITE.exists(), reason=f"{TFLITE} is missing: it is not part of the repository"
 )
 
-# Frames of `made_up()` every 160 samples by the microfrontend of pymicro-features 2.0.2, before they are rounded to int8.
+# Frames of `made_up()` every 160 samples by the microfrontend of pymicro-features 2.0.2,
+# before they are rounded to int8.
 MICROFRONTEND = {
-    2: "339 287 553 512 568 434 401 361 455 371 420 426 558 498 500 434 455 505 557 490 451 423 515 495 498 444 536 484 492 492 526 441 "
+    2: "339 287 553 512 568 434 401 361 455 371 420 426 558 498 500 434 455 505 557 490 451 423 515 495 498 444 536 "
+    "484 492 492 526 441 "
     "532 496 522 453 514 465 519 475",
-    9: "613 554 635 592 643 559 614 554 610 551 609 554 639 579 603 548 611 584 639 577 610 547 628 580 604 544 638 580 593 578 630 560 "
+    9: "613 554 635 592 643 559 614 554 610 551 609 554 639 579 603 548 611 584 639 577 610 547 628 580 604 544 638 "
+    "580 593 578 630 560 "
     "636 580 633 565 633 574 634 570",
-    16: "0 0 515 450 526 266 0 0 0 0 0 353 521 433 334 0 0 437 521 429 0 0 512 432 479 0 515 427 0 425 513 402 515 433 514 414 514 423 "
+    16: "0 0 515 450 526 266 0 0 0 0 0 353 521 433 334 0 0 437 521 429 0 0 512 432 479 0 515 427 0 425 513 402 515 "
+    "433 514 414 514 423 "
     "515 420",
 }  # fmt: skip
 
@@ -116,7 +121,8 @@ def test_micro_speech() -> None:
 
 @reference_models
 def test_micro_speech_frame_by_frame() -> None:
-    """With --stream a frame goes in, and its noise is that of all frames before: after a window, every byte is the window's."""
+    """With --stream a frame goes in, and its noise is that of all frames before: after a window,
+    every byte is the window's."""
     front_end, path = front_ends.parse(PRESET).front_end(49), TFLITE / "micro_speech_int8.tflite"
     (name,) = import_model(path).inputs
     window = compile_file(path, front_end=PlacedFrontEnd(name, front_end, PRESET))

@@ -1,4 +1,5 @@
-"""`pack --stream`: a model that computes new rows only answers as the whole window, byte for byte, on networks of every kind."""
+"""`pack --stream`: a model that computes new rows only answers as the whole window, byte for byte,
+on networks of every kind."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """`pack --state` and `--window`: models that keep tensors from run to run.
 
-The truth is ONNX Runtime, which is given the state of the run before (float), or the whole sequence, or the whole window
-at once. Engine and reference are compared byte for byte, and so are boards (tests/e2e/test_verify.py).
+The truth is ONNX Runtime, which is given the state of the run before (float), or the whole sequence,
+or the whole window at once. Engine and reference are compared byte for byte,
+and so are boards (tests/e2e/test_verify.py).
 """
 
 from __future__ import annotations
@@ -274,7 +275,8 @@ def test_states_by_name(tmp_path: Path, names: tuple[str, str]) -> None:
 
 
 def test_lstm_of_tflite(tmp_path: Path) -> None:
-    """An int8 LSTM, one frame a run: after 32 frames nearer to real numbers than LiteRT's kernels, 1 dB behind at most."""
+    """An int8 LSTM, one frame a run: after 32 frames nearer to real numbers than LiteRT's kernels,
+    1 dB behind at most."""
     content = lstm8(1, 1, 32)
     path = tmp_path / "lstm.tflite"
     path.write_bytes(content)

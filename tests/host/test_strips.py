@@ -161,7 +161,8 @@ def test_what_a_strip_writes_into_a_part_lies_behind_what_is_read(tmp_path: Path
 
 
 def test_a_tensor_read_in_another_shape_ends_a_strip(tmp_path: Path) -> None:
-    """One channel in both layouts is the same bytes: Add reads Conv's output by another name, and by whole pictures as rows."""
+    """One channel in both layouts is the same bytes: Add reads Conv's output by another name,
+    and by whole pictures as rows."""
     net = compiled(Chain(1795369267), tmp_path, 1)
     assert any(step.behind >= 0 for step in pull.Net(net.integer, net.plan).steps)
     check_limits(net, 1, 3)

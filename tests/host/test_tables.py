@@ -51,10 +51,12 @@ SAME = {
     "empty lines and remarks": "# of a logger\n\n" + text().replace("\n", "\n\n"),
     "sep=": "sep=|\n" + text(between="|"),
     "quotes": '"a, in C","b; ""x""",c\n' + text(head="").replace("20.5", '"20.5"'),
-    "pandas, index and numbers of columns": ",0,1,2\n" + "".join(f"{k},{r}\n" for k, r in enumerate(text(head="").split())),
+    "pandas, index and numbers of columns": ",0,1,2\n" + "".join(f"{k},{r}\n" for k,
+                                                                 r in enumerate(text(head="").split())),
     "pandas without an index": text(head="0,1,2\n"),
     "an index by its name": "id,a,b,c\n" + "".join(f"{k},{r}\n" for k, r in enumerate(text(head="").split())),
-    "time stamps": "when,a,b,c\n" + "".join(f"2026-11-25T12:0{k}:00.5Z,{r}\n" for k, r in enumerate(text(head="").split())),
+    "time stamps": "when,a,b,c\n" + "".join(f"2026-11-25T12:0{k}:00.5Z,{r}\n" for k,
+                                            r in enumerate(text(head="").split())),
     "dates, no header": "".join(f"25.11.2026 12:0{k},{r}\n" for k, r in enumerate(text(head="").split())),
     "seconds": "Time,a,b,c\n" + "".join(f"{k / 10},{r}\n" for k, r in enumerate(text(head="").split())),
 }  # fmt: skip
@@ -120,7 +122,8 @@ def test_windows_of_rows(tmp_path: Path) -> None:
         ("a;b;c\n1;2;3\n4;1.234,5;6\n", r"row 3, column 'b': '1\.234,5' is not a number"),
         ('a,b,c\n1,"2,5",3\n', "row 2, column 'b': '2,5' is not a number"),
         ("a,b,c\n1,1e99,3\n", "'1e99' is not a number"),
-        ("a,b,c\n1,2,3\n1,,3\n,2,3\n", r"row 3, column 'b': a value is missing \(2 in the table\), and the model has not learnt"),
+        ("a,b,c\n1,2,3\n1,,3\n,2,3\n", r"row 3, column 'b': a value is missing \(2 in the table\), and the model "
+                                       r"has not learnt"),
         ("1,2,3\n1,NaN,3\n", "row 2, column '2': a value is missing"),
         ("a,b\n1,2\n", r"has 2 columns of numbers \(a, b\); the model takes 1 or 3"),
         ("a,b,c,d,e\n1,2,3,4,5\n", "has 5 columns of numbers"),
@@ -153,7 +156,8 @@ def dense(folder: Path, imputed: bool = False) -> Path:
     x = net.input([1, 3])
     if imputed:
         net.nodes.append(
-            helper.make_node("Imputer", [x], ["whole"], domain="ai.onnx.ml", imputed_value_floats=[0.0], replaced_value_float=np.nan)
+            helper.make_node("Imputer", [x], ["whole"], domain="ai.onnx.ml", imputed_value_floats=[0.0],
+                             replaced_value_float=np.nan)
         )  # fmt: skip
         net.domains["ai.onnx.ml"] = 3
         x = "whole"
@@ -206,8 +210,10 @@ def test_columns_in_another_order(tmp_path: Path, capsys: pytest.CaptureFixture[
     first = str(saved(tmp_path, ordered("a,b,c,label", rows)))
     other = str(saved(tmp_path, ordered("label,c,more,a,b", rows), "other.csv"))
     assert main(["pack", str(dense(tmp_path)), "--calib", first, "--golden", "2", "-o", packed]) == 0
-    for words in (["run", packed, "DATA", "--sample", "7"], ["eval", packed, "DATA"], ["compare", packed, packed, "DATA"],
-                  ["verify", packed, "--data", "DATA"], ["report", packed, "--data", "DATA", "-o", str(tmp_path / "r")]):  # fmt: skip
+    for words in (["run", packed, "DATA", "--sample", "7"], ["eval", packed, "DATA"],
+                  ["compare", packed, packed, "DATA"],
+                  ["verify", packed, "--data", "DATA"], ["report", packed, "--data", "DATA", "-o",
+                                                         str(tmp_path / "r")]):  # fmt: skip
         out = []
         for data in (first, other):
             capsys.readouterr()

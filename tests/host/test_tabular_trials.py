@@ -1,4 +1,5 @@
-"""Detectors, encoders, classes with names, forecasts: what people brought (../shared/trials), and their parts made here.
+"""Detectors, encoders, classes with names, forecasts: what people brought (../shared/trials),
+and their parts made here.
 
 What scikit-learn's exporter makes of whole models is in tests/models/classic (test_classic.py).
 """
@@ -340,7 +341,8 @@ def test_a_file_of_other_coefficients(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("shared", (True, False))
 def test_categories_of_a_tree(shared: bool, tmp_path: Path) -> None:
-    """x2 in {0, 1, 3}: a chain of questions whose answers are one node, and its like with a node each; also numbers between."""
+    """x2 in {0, 1, 3}: a chain of questions whose answers are one node, and its like with a node each;
+    also numbers between."""
     net = Net(opset=17)
     yes = [4, 4, 4] if shared else [4, 5, 6]
     leaves = 1 if shared else 3
@@ -366,7 +368,8 @@ def test_branches_that_are_shared_too_often(tmp_path: Path) -> None:
     net, depth = Net(opset=17), 40
     y = net.add(
         "TreeEnsembleRegressor", net.input([1, 3]), n_targets=1,
-        nodes_treeids=[0] * (depth + 1), nodes_nodeids=[*range(depth + 1)], nodes_featureids=[k % 3 for k in range(depth)] + [0],
+        nodes_treeids=[0] * (depth + 1), nodes_nodeids=[*range(depth + 1)],
+        nodes_featureids=[k % 3 for k in range(depth)] + [0],
         nodes_modes=["BRANCH_EQ"] * depth + ["LEAF"], nodes_values=[0.5] * (depth + 1),
         nodes_truenodeids=[*range(1, depth + 1), 0], nodes_falsenodeids=[*range(1, depth + 1), 0],
         target_treeids=[0], target_nodeids=[depth], target_ids=[0], target_weights=[1.0],

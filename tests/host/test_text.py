@@ -1,6 +1,7 @@
 """Language models: `command`, which comes with the package, and `story`, of the shared models: tokens, text, figures.
 
-Truth: calls that the grammar of `command` gives (held.tsv, hard.tsv), ONNX Runtime, and tokens that others' programs gave.
+Truth: calls that the grammar of `command` gives (held.tsv, hard.tsv), ONNX Runtime,
+and tokens that others' programs gave.
 """
 
 from __future__ import annotations

@@ -270,7 +270,8 @@ def test_tokens(kind: str, tmp_path: Path) -> None:
 
 
 def test_letters_and_signs_of_other_scripts(tmp_path: Path) -> None:
-    """BERT's, for Russian and Chinese: Cyrillic capitals, letters with marks, and signs beyond the first plane, each a word."""
+    """BERT's, for Russian and Chinese: Cyrillic capitals, letters with marks, and signs beyond the first plane,
+    each a word."""
     cyrillic = sorted({unicodedata.normalize("NFD", chr(c).lower())[0] for c in range(0x400, 0x4C0)})
     ends = (0x4E00, 0x20000, 0x2A6DF, 0x2A6E0, 0x2A700, 0x2B81F, 0x2B820, 0x2B920, 0x2CEAF, 0x2FA20)
     signs = [chr(c) for c in ends]

@@ -93,8 +93,8 @@ def test_packs_with_the_scales_of_the_file(name: str) -> None:
 @needs_files
 @pytest.mark.parametrize("name", INT8)
 def test_each_layer(name: str, tmp_path: Path) -> None:
-    """A layer is fed LiteRT's own input tensors. LiteRT refuses a scale per channel of person_detect's biases as the file
-    spells it, so that file is written again."""
+    """A layer is fed LiteRT's own input tensors. LiteRT refuses a scale per channel of person_detect's biases as the
+    file spells it, so that file is written again."""
     model = read(FILES / f"{name}.tflite")
     content, _, _ = cut_out(model, 0, len(model.operators) - 1)
     made = litert.interpreter(content, every=True)

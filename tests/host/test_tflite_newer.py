@@ -47,7 +47,8 @@ def answers(compiled: Compiled, samples: Sequence[np.ndarray]) -> list[list[np.n
 
 
 def same(content: bytes, folder: Path, samples: Sequence[np.ndarray]) -> Compiled:
-    """Packs a file, and compares all outputs with LiteRT's: integers are equal, real numbers within 2 % of their range."""
+    """Packs a file, and compares all outputs with LiteRT's: integers are equal,
+    real numbers within 2 % of their range."""
     path = folder / "net.tflite"
     path.write_bytes(content)
     data = {"t0": np.stack(samples)} if samples[0].dtype == np.float32 else None
@@ -96,7 +97,8 @@ def test_refused_top_k(tmp_path: Path) -> None:
 
 
 def heard(frames: int, logarithm: bool = True) -> bytes:
-    """A small YAMNet: samples in frames as tf.signal.frame writes them, window, spectrum, bands, logarithm, dense layer."""
+    """A small YAMNet: samples in frames as tf.signal.frame writes them, window, spectrum, bands, logarithm,
+    dense layer."""
     net = Tflite()
     x, shapes = net.tensor([4000], "float32"), [[50, 80], [frames, 5, 80], *[[frames, 400]] * 2, [frames, 512]]
     parts, gathered, rows, windowed, padded = (net.tensor(shape, "float32") for shape in shapes)
@@ -247,7 +249,8 @@ def test_pads_that_follow_from_shapes(tmp_path: Path) -> None:
 
 
 def test_sizes_that_a_converter_leaves_open(tmp_path: Path) -> None:
-    """Keras with an open batch: the rows of a dense layer over two dimensions, and the windows of a dilated convolution."""
+    """Keras with an open batch: the rows of a dense layer over two dimensions,
+    and the windows of a dilated convolution."""
     net = Tflite()
 
     def tensor(*signature: int) -> int:
@@ -324,7 +327,8 @@ def pictures(n: int, dtype: str) -> list[np.ndarray]:
 
 @with_trials
 def test_trial_top_k(tmp_path: Path) -> None:
-    """Values of LiteRT within 2 % of their range, and its places but where logits are nearer to each other than that."""
+    """Values of LiteRT within 2 % of their range, and its places but where logits are nearer to each other than
+    that."""
     path, xs = TRIALS / "topk-tflite" / "model.tflite", pictures(24, "float32")
     made = litert.interpreter(path.read_bytes(), every=True)
     name = made.get_input_details()[0]["name"].removeprefix("serving_default_").removesuffix(":0")

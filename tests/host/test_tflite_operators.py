@@ -1,8 +1,9 @@
 """Each TensorFlow Lite operator, in int8, uint8, int16 and float, beside LiteRT's reference kernels.
 
-Where LiteRT is not installed the same files run as ONNX in ONNX Runtime: the importer's own reading of them, but not its
-arithmetic. int8 results lie within one step (LiteRT rounds twice where mica rounds once), those of tables and moves are equal;
-float ones within some percent of the range, which is what int8 costs a single operator with calibrated ranges.
+Where LiteRT is not installed the same files run as ONNX in ONNX Runtime: the importer's own reading of them,
+but not its arithmetic. int8 results lie within one step (LiteRT rounds twice where mica rounds once),
+those of tables and moves are equal; float ones within some percent of the range,
+which is what int8 costs a single operator with calibrated ranges.
 """
 
 from __future__ import annotations
@@ -33,7 +34,8 @@ Item = Any  # a shape: an input; an array: a constant
 
 @dataclass(frozen=True)
 class Case:
-    """An operator over inputs (tuples: shapes) and constants (arrays). grid: of the output where its kernel fixes it."""
+    """An operator over inputs (tuples: shapes) and constants (arrays).
+    grid: of the output where its kernel fixes it."""
 
     kind: str
     items: tuple[Item, ...]

@@ -1,7 +1,7 @@
 """The Signal operators of TensorFlow Lite Micro: its own interpreter's bytes, refusals, and options read without trust.
 
-The numbers below are what the interpreter of the package tflite-micro (0.dev20261023182759) gave for these files; where it is
-installed it is asked again.
+The numbers below are what the interpreter of the package tflite-micro (0.dev20261023182759) gave for these files;
+where it is installed it is asked again.
 """
 
 from __future__ import annotations

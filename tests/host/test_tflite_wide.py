@@ -16,13 +16,15 @@ from mica.importer.tflite.model import Model, read
 
 SHAPES = ([1, 12, 12, 2], [1, 12, 12, 8], [1, 6, 6, 8], [1, 6, 6, 16], [1, 3, 3, 16], [1, 144], [1, 10])
 SAMPLES = 16
-# LiteRT's own functions of int16 come from tables with lines between their entries, rounded several times: softmax is up to two steps off the
-# exact one, and mica's up to half a step. So answers differ more often; those of all others are LiteRT's.
+# LiteRT's own functions of int16 come from tables with lines between their entries,
+# rounded several times: softmax is up to two steps off the exact one, and mica's up to half a step.
+# So answers differ more often; those of all others are LiteRT's.
 ROUGH = {"SOFTMAX": 3, "TANH": 2, "LOGISTIC": 2}
 
 
 def network(reach: list[float] | None = None) -> bytes:
-    """CONV_2D, DEPTHWISE_CONV_2D, CONV_2D, AVERAGE_POOL_2D, RESHAPE, FULLY_CONNECTED: float32, or int16 where tensor k reaches to reach[k]."""
+    """CONV_2D, DEPTHWISE_CONV_2D, CONV_2D, AVERAGE_POOL_2D, RESHAPE, FULLY_CONNECTED: float32,
+    or int16 where tensor k reaches to reach[k]."""
     rng, net = np.random.default_rng(4), Tflite()
     steps = [] if reach is None else [r / 32767 for r in reach]
     ids = [

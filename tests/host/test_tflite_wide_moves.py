@@ -1,4 +1,5 @@
-"""int16 that is moved byte by byte with the kernels of int8, and operators of int16 that are several kernels: beside numpy, and beside LiteRT."""
+"""int16 that is moved byte by byte with the kernels of int8, and operators of int16 that are several kernels: beside
+numpy, and beside LiteRT."""
 
 from __future__ import annotations
 

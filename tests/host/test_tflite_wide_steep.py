@@ -71,7 +71,8 @@ def test_close_at_every_int16(kind: str, sx: float, sy: float, windows: int, tmp
     exact = np.clip(FUNCTIONS[kind](x) / np.float64(np.float32(sy)), -32768, 32767)
     d = np.abs(found[positive] - exact)
     print(
-        f"{kind} {sx:g} {sy:g}: {d.max():.2f} steps, {sum(b.nbytes for s in c.model.steps for b in s.blobs.values())} bytes of tables"
+        f"{kind} {sx:g} {sy:g}: {d.max():.2f} steps, {sum(b.nbytes for s in c.model.steps for b in s.blobs.values())} "
+        "bytes of tables"
     )
     assert d.max() <= 1.45
     if kind in ("SQRT", "RSQRT"):

@@ -13,7 +13,8 @@ from mica.ir.graph import Quant
 
 PACKAGE = Path(__file__).resolve().parents[2] / "host_tools" / "mica"
 # Clamps of kernels, which a file may narrow, and sums in which nothing may be copied.
-# tabular: thresholds are rounded down, which no value is. quantise's wide: ends of lines that go on beyond those of int16.
+# tabular: thresholds are rounded down, which no value is. quantise's wide: ends of lines that go on beyond those of
+# int16.
 ELSEWHERE = {"kernels/integers.py", "kernels/wide.py", "quantise/kernels/tabular.py", "quantise/kernels/wide.py"}
 
 

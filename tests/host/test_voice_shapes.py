@@ -1,4 +1,5 @@
-"""Networks in the shapes of Silero's voice detector and DTLN's denoiser: states by name or by --state, and ONNX Runtime's answers run by run."""
+"""Networks in the shapes of Silero's voice detector and DTLN's denoiser: states by name or by --state,
+and ONNX Runtime's answers run by run."""
 
 from __future__ import annotations
 
@@ -36,7 +37,8 @@ def both(path: Path, x: np.ndarray, name: str, pairs: tuple[tuple[str, str], ...
 
 
 def test_voice_detector(tmp_path: Path) -> None:
-    """As silero_vad_16k_sequence.onnx: filters over samples, magnitudes, an LSTM cell whose states are inputs h and c, a sigmoid."""
+    """As silero_vad_16k_sequence.onnx: filters over samples, magnitudes, an LSTM cell whose states are inputs h and c,
+    a sigmoid."""
     rng, n, filters, units = np.random.default_rng(0), 64, 16, 8
     t = np.arange(16)
     basis = np.concatenate(
@@ -46,10 +48,13 @@ def test_voice_detector(tmp_path: Path) -> None:
         ]
     )
     w, r = (rng.normal(size=(1, 4 * units, k)).astype(np.float32) / 2 for k in (filters // 2, units))
-    text = f"(float[1,{n}] x, float[1,1,{units}] h, float[1,1,{units}] c) => (float[1,1] y, float[1,1,{units}] hn, float[1,1,{units}] cn) {{ "
-    text += "u = Unsqueeze(x, one) f = Conv<strides = [8]>(u, basis) re, im = Split<axis = 1>(f, halves) a = Mul(re, re) b = Mul(im, im) s = Add(a, b) "
+    text = f"(float[1,{n}] x, float[1,1,{units}] h, float[1,1,{units}] c) "
+    text += f"=> (float[1,1] y, float[1,1,{units}] hn, float[1,1,{units}] cn) {{ "
+    text += "u = Unsqueeze(x, one) f = Conv<strides = [8]>(u, basis) re, im = Split<axis = 1>(f, halves) "
+    text += "a = Mul(re, re) b = Mul(im, im) s = Add(a, b) "
     text += "m = Sqrt(s) p = ReduceMean<axes = [2], keepdims = 0>(m) q = Unsqueeze(p, zero) "
-    text += f"z, hn, cn = LSTM<hidden_size = {units}>(q, w, r, , , h, c) v = Squeeze(hn, zero) g = MatMul(v, last) y = Sigmoid(g) }}"
+    text += f"z, hn, cn = LSTM<hidden_size = {units}>(q, w, r, , , h, c) "
+    text += "v = Squeeze(hn, zero) g = MatMul(v, last) y = Sigmoid(g) }"
     path = text_nets.save(
         tmp_path / "vad.onnx", text, basis=basis[:, None].astype(np.float32), w=w, r=r,
         last=rng.normal(size=(units, 1)).astype(np.float32) * 6, one=np.array([1]), zero=np.array([0]),
@@ -63,7 +68,8 @@ def test_voice_detector(tmp_path: Path) -> None:
 
 
 def test_denoiser(tmp_path: Path) -> None:
-    """As DTLN's first network: magnitudes, two LSTM cells whose states are one tensor [1, 2, units, 2], a mask from 0 to 1."""
+    """As DTLN's first network: magnitudes, two LSTM cells whose states are one tensor [1, 2, units, 2],
+    a mask from 0 to 1."""
     rng, n, units = np.random.default_rng(1), 17, 6
     made = {
         f"{name}{k}": rng.normal(size=(1, 4 * units, size)).astype(np.float32) / 2

@@ -1,4 +1,5 @@
-"""Waits for flash: what the cost model counts, which weights it puts into RAM, and that firmware and engine do the same."""
+"""Waits for flash: what the cost model counts, which weights it puts into RAM,
+and that firmware and engine do the same."""
 
 from __future__ import annotations
 
@@ -78,7 +79,8 @@ def test_again() -> None:
 
 
 def test_streamed() -> None:
-    """Two blocks of some rows in scratch; no stream for a layer of one block, for several rows of x, or without room."""
+    """Two blocks of some rows in scratch; no stream for a layer of one block, for several rows of x,
+    or without room."""
     step = decode(encode(deep())).steps[0]
     assert waits.streamed(step, 1, 16 << 10) == (128 * 128 / 4, 11)
     assert waits.streamed(step, 2, 16 << 10) == waits.streamed(step, 1, 1000) == (0.0, 1)

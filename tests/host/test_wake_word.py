@@ -1,4 +1,5 @@
-"""MLPerf Tiny's streaming wake word from sound: integers from samples to answer beside a float front end and LiteRT's network."""
+"""MLPerf Tiny's streaming wake word from sound: integers from samples to answer beside a float front end and LiteRT's
+network."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""microWakeWord's published models with the words, thresholds and means of their own .json: hits are those of pymicro-wakeword."""
+"""microWakeWord's published models with the words, thresholds and means of their own .json: hits are those of
+pymicro-wakeword."""
 
 from __future__ import annotations
 

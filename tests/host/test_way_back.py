@@ -1,7 +1,8 @@
 """`mica info --onnx`: the whole compiler compared with ONNX Runtime, which runs the packed model.
 
-Each layer is fed the same integers and gives the same within one step. Sums of float32 that lie so near a half that they may be rounded
-to the other side are made exact by a function that the model brings along; so of the reference models no byte may differ.
+Each layer is fed the same integers and gives the same within one step.
+Sums of float32 that lie so near a half that they may be rounded to the other side are made exact by a function that the
+model brings along; so of the reference models no byte may differ.
 """
 
 from __future__ import annotations

@@ -25,7 +25,8 @@ TRIAL = Path(__file__).resolve().parents[2].parent / "shared" / "trials" / "wind
 def windows(
     kernel: list[int], function: str = "", whole: bool = True, inputs: int = 1, op: str = "Conv", **attrs: Any
 ) -> Net:
-    """[1, 4, 12, 10] cut into 2 x 2 windows of 6 x 5; a Conv of each; whole: put together again. One-dimensional: 4 of 10."""
+    """[1, 4, 12, 10] cut into 2 x 2 windows of 6 x 5; a Conv of each; whole: put together again.
+    One-dimensional: 4 of 10."""
     net, flat = Net(), len(kernel) == 1
     x = net.input([inputs, 4, 40] if flat else [inputs, 4, 12, 10])
     n = 4 * inputs
@@ -110,7 +111,8 @@ def test_a_batch_of_the_callers_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("depthwise", (False, True))
 def test_dilated_by_space_to_batch(tmp_path: Path, depthwise: bool) -> None:
-    """SPACE_TO_BATCH_ND, a convolution, BATCH_TO_SPACE_ND, as TensorFlow writes a dilation: within one step of LiteRT."""
+    """SPACE_TO_BATCH_ND, a convolution, BATCH_TO_SPACE_ND, as TensorFlow writes a dilation: within one step of
+    LiteRT."""
     rng, net = np.random.default_rng(0), Tflite()
     grid, out = {"scale": 0.05, "zero": 3}, {"scale": 0.1, "zero": -7}
     x, s = net.tensor([1, 8, 7, 2], **grid), net.tensor([4, 6, 6, 2], **grid)

@@ -261,7 +261,8 @@ def norms() -> Iterator[Case]:
 
 
 def fine_norms() -> Iterator[Case]:
-    """layer_norm_s8 with gamma and beta as large as they may be, as models have them: results over the whole int8 and beyond it."""
+    """layer_norm_s8 with gamma and beta as large as they may be, as models have them: results over the whole int8 and
+    beyond it."""
     for i, (rows, n, channels, mode, beta_too) in enumerate(
         (
             (3, 64, 64, 1, False),
@@ -296,7 +297,8 @@ def fine_norms() -> Iterator[Case]:
 
 
 def short_norms() -> Iterator[Case]:
-    """norm_s8: rows of one element up to the longest, of one value, of two, of extremes; parameters at their limits; loops of eight and not."""
+    """norm_s8: rows of one element up to the longest, of one value, of two, of extremes; parameters at their limits;
+    loops of eight and not."""
     for i, (dims, axis, data) in enumerate(
         (
             ((3, 64), 1, ""),

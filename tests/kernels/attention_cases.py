@@ -11,7 +11,8 @@ from mica.kernels.integers import Output
 
 
 def attend(name: str, shape: tuple[tuple[int, ...], int, int, int, int], data: str, asked: int, more: int = 0) -> Case:
-    """m queries of width d over a cache of t rows with values of width e, for each head; the length asked for, less `more`."""
+    """m queries of width d over a cache of t rows with values of width e, for each head;
+    the length asked for, less `more`."""
     lead, m, t, d, e = shape
     rng = _rng(name)
     shapes = ((*lead, m, d), (*lead, t, d), (*lead, t, e))
@@ -40,8 +41,8 @@ def attend(name: str, shape: tuple[tuple[int, ...], int, int, int, int], data: s
 
 
 def attention() -> Iterator[Case]:
-    """One row and many, shared heads, widths around what is summed at once, lengths inside and outside, scores at their ends, queries of
-    eight bits and of nine."""
+    """One row and many, shared heads, widths around what is summed at once, lengths inside and outside,
+    scores at their ends, queries of eight bits and of nine."""
     for lead, m, t, d, e in (
         ((), 1, 1, 1, 1),
         ((1, 2), 1, 7, 8, 8),
@@ -62,7 +63,8 @@ def attention() -> Iterator[Case]:
 
 
 def rotations() -> Iterator[Case]:
-    """One angle for all rows, one for each and for several; ends of the range, multipliers and shifts at their limits, clamps."""
+    """One angle for all rows, one for each and for several; ends of the range, multipliers and shifts at their limits,
+    clamps."""
     for dims, angles, inner in (
         ((1, 1, 8, 8), (1, 1, 1, 4), 8),
         ((2, 3, 5, 6), (5, 3), 1),

@@ -81,7 +81,8 @@ def tables(rng: Rng, p: dict[str, int], columns: int, kind: str = "") -> dict[st
 
 
 def audio_cases() -> Iterator[Case]:
-    """Frames shorter than the transform and as long; every flag; sound as loud, as quiet and as sharp as it can be; logarithms to their last place."""
+    """Frames shorter than the transform and as long; every flag; sound as loud, as quiet and as sharp as it can be;
+    logarithms to their last place."""
     mirror = audio.PAD | audio.MIRROR
     for samples, frame, hop, fft, bands, columns, flags, preemphasis, kinds, *edges in (
         (400, 60, 40, 64, 7, 4, audio.DCT, 0, ("", "ends", "silence", "quiet", "click")),
@@ -124,7 +125,8 @@ def audio_cases() -> Iterator[Case]:
 
 
 def speech_tables(rng: Rng, p: dict[str, int], kind: str = "") -> dict[str, Array]:
-    """Constants of features of speech with random filters. kind "full": as large as they may be; "wild": any numbers; "bent": the same behind the first."""
+    """Constants of features of speech with random filters. kind "full": as large as they may be; "wild": any numbers;
+    "bent": the same behind the first."""
     n, bins = p["fft"] // 2, p["fft"] // 2 + 1
     angle = -2 * np.pi * np.arange(n) / n
     more = -np.pi * ((np.arange(n // 2) + 1) / n + 0.5)
@@ -159,7 +161,8 @@ def speech_tables(rng: Rng, p: dict[str, int], kind: str = "") -> dict[str, Arra
 
 
 def speech_cases() -> Iterator[Case]:
-    """Transforms whose last stage is of two numbers and of four; noise that rises and falls; constants at the ends of their ranges."""
+    """Transforms whose last stage is of two numbers and of four; noise that rises and falls;
+    constants at the ends of their ranges."""
     for samples, frame, hop, fft, bands, places, snr, correction, kinds in (
         (1500, 480, 160, 512, 40, 10, 6, 3, ("", "ends", "silence", "quiet", "click", "square")),
         (700, 60, 40, 64, 5, 10, 6, 3, ("", "negative", "full", "wild", "bent")),
@@ -187,7 +190,8 @@ def speech_cases() -> Iterator[Case]:
 
 
 def pcen_cases() -> Iterator[Case]:
-    """Noise that begins with a frame, with a number, and with any bytes; curves that rise, and any numbers; numbers as large and as small as there are."""
+    """Noise that begins with a frame, with a number, and with any bytes; curves that rise, and any numbers;
+    numbers as large and as small as there are."""
     power, before = audio.POWER, audio.BEFORE
     for samples, frame, hop, fft, bands, flags, emphasis, places, kinds in (
         (1500, 480, 160, 512, 40, power, 0, 4, ("", "ends", "silence", "quiet", "click", "square")),

@@ -58,7 +58,8 @@ ALL = tuple(range(len(axes.STATS)))
 
 
 def axes_cases() -> Iterator[Case]:
-    """Windows shorter than the transform and as long, of one axis and many; every statistic and energy; samples at the ends of their range."""
+    """Windows shorter than the transform and as long, of one axis and many; every statistic and energy;
+    samples at the ends of their range."""
     for rows, n, stats, bands, fft, energy, places, flags, kinds in (
         (50, 6, ALL, 4, 64, axes.LOG, 0, 0, ("", "mixed", "silence", "ends", "quiet")),
         (2, 1, ALL, 0, 0, 0, 0, axes.ACROSS, ("", "ends", "negative")),

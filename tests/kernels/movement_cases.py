@@ -166,7 +166,8 @@ def embeddings() -> Iterator[Case]:
 
 
 def scatters() -> Iterator[Case]:
-    """One row and several, along each axis, around the end and clamped at it; an index for all or for each of the first dimension."""
+    """One row and several, along each axis, around the end and clamped at it;
+    an index for all or for each of the first dimension."""
     for dims, axis, r, n in (
         ((2,), 0, 1, 1),
         ((9,), 0, 8, 1),

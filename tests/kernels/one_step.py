@@ -34,7 +34,8 @@ SAME_SCALE = (
 
 
 def model_of(c: Case, layout: Layout | None = None, in_place: int | None = None) -> ModelFile:
-    """A model of one step. layout: of its weights, the one that `pack` gives them where None. in_place: input of y's place."""
+    """A model of one step. layout: of its weights, the one that `pack` gives them where None.
+    in_place: input of y's place."""
     kernel = KERNEL_BY_NAME[c.kernel]
     zeros = [c.q.x_zero, c.q.b_zero, 0, 0]
     if c.kernel in SAME_SCALE or (c.kernel == "reduce_s8" and c.p["mode"] in (1, 2)):

@@ -7,7 +7,8 @@ import numpy as np
 
 RATIOS = {64: 0, 128: 3, 256: 6}  # bits of a sample: by how much the values at twice the rate are shifted
 MOST_GAIN = 64
-# Half of the half-band filter at twice the rate without its zeros, the outermost tap first; the middle one is twice their sum.
+# Half of the half-band filter at twice the rate without its zeros, the outermost tap first;
+# the middle one is twice their sum.
 TAPS = np.array([105, -285, 662, -1482, 5096])
 CORRECTION = 13  # of high tones, in 256ths
 _BEFORE = np.tile([1, 0], 8)  # bits before the first one

@@ -186,7 +186,8 @@ def small_forest(
 
 
 def small_nodes() -> Iterator[Case]:
-    """One leaf; every column that a node can name; chains of first and of second children; sums beyond the fast product."""
+    """One leaf; every column that a node can name; chains of first and of second children;
+    sums beyond the fast product."""
     for dims, results, depths, entries, distinct, data in (
         ((1, 3), 1, (0,), 1, 1, ""),
         ((1, 1), 1, (1, 1, 2), 1, 3, "extreme"),

@@ -1,4 +1,5 @@
-"""Each choice of kernels that this computer has (AVX-512 VNNI, AVX2, the compiler's vectors) equals the numpy oracle byte for byte.
+"""Each choice of kernels that this computer has (AVX-512 VNNI, AVX2, the compiler's vectors)
+equals the numpy oracle byte for byte.
 
 `_engine.isa(n)` chooses, so one computer with all three tests all three. Choices that the processor lacks are skipped.
 """

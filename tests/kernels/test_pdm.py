@@ -54,7 +54,8 @@ def _spectrum(x: np.ndarray) -> np.ndarray:
 
 @pytest.mark.parametrize(("ratio", "least"), [(64, 54), (128, 66)])
 def test_noise(ratio: int, least: float) -> None:
-    """Twelve tones at the level of speech, -26 dB of full scale: each arrives with its level, and little beside them."""
+    """Twelve tones at the level of speech, -26 dB of full scale: each arrives with its level,
+    and little beside them."""
     tones = np.array([126, 248, 500, 802, 1000, 1498, 2002, 2600, 3302, 4100, 5200, 5900])
     rng = np.random.default_rng(1)
     fine = 4  # samples of the sound for each of ours: a straight line between them is the sound itself

@@ -202,7 +202,8 @@ def test_one_list_of_formats() -> None:
 
 
 def test_boards_are_told_the_oracles_bytes() -> None:
-    """tests/usermod/pictures.py prints a checksum for each format, which pictures.exp says: here are the same pictures."""
+    """tests/usermod/pictures.py prints a checksum for each format, which pictures.exp says: here are the same
+    pictures."""
     folder = ROOT / "tests" / "usermod"
     script, said = (folder / "pictures.py").read_text(), (folder / "pictures.exp").read_text().splitlines()
     board: dict[str, object] = {}

@@ -110,7 +110,8 @@ def machines() -> Iterator[Case]:
             p |= {"mult": 2**30 + 321, "shift": int(rng.integers(0, 16)), "act_min": -100, "act_max": 127}
             q = Output((*dims[:-1], results), 0, 11)
             yield Case(f"{name} {in_shift} {down}", "machine_s8", [x], p, q, blobs, rows=x.size // n)
-    # One input, below, within and above the table, whose last two entries are so far apart that 1 of 65,536 between them counts.
+    # One input, below, within and above the table, whose last two entries are so far apart that 1 of 65,536 between
+    # them counts.
     table = np.zeros(vectors.PARTS + 1, np.int32)
     table[-1] = 2**22
     blobs = {"table": table, "factors": np.ones((1, 1), np.int16), "bias": np.zeros(1, np.int32)}

@@ -1,4 +1,5 @@
-"""Cases of the kernels of int16: windows of every kind, sums of more products than 32 bits hold, and data at the ends of its range."""
+"""Cases of the kernels of int16: windows of every kind, sums of more products than 32 bits hold,
+and data at the ends of its range."""
 
 from __future__ import annotations
 

@@ -207,7 +207,10 @@ def write_readme(out: Path) -> None:
         "Samples lie along axis 0; where the batch is fixed at 1, give them one by one. The difference is the largest",
         "difference between ONNX Runtime and the framework on the 16 samples, alone and (dynamic batch) all at once.",
         "",
-        "`models.tsv` has a line for each file: exporter, opset, inputs and outputs, operators, bytes, difference, note.",
+        (
+            "`models.tsv` has a line for each file: exporter, opset, inputs and outputs, operators, bytes, "
+            "difference, note."
+        ),
         "",
     ]
     (out / "README.md").write_text("\n".join(lines), encoding="utf-8")

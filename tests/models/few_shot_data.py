@@ -1,7 +1,7 @@
 """Embeddings of labelled data that a user can get: int8 by the packed model, and float32 by the network itself.
 
-digits, whose network never saw four of the ten; words that the keyword network knows; words that micro_speech never saw; gestures;
-a machine's recordings.
+digits, whose network never saw four of the ten; words that the keyword network knows;
+words that micro_speech never saw; gestures; a machine's recordings.
 """
 
 from __future__ import annotations
@@ -82,7 +82,8 @@ def digits(folder: Path) -> Data:
             g = (z / z.sum(1, keepdims=True) - t) / len(rows)
             back = (g @ v.T) * (h > 0)
             v, c, w, b = v - h.T @ g * 0.5, c - g.sum(0) * 0.5, w - a.T @ back * 0.5, b - back.sum(0) * 0.5
-    text = "g (float[1,64] x) => (float[1,6] y) { a = MatMul(x, w) h = Add(a, b) r = Relu(h) o = MatMul(r, v) y = Softmax(o) }"
+    text = "g (float[1,64] x) => (float[1,6] y) "
+    text += "{ a = MatMul(x, w) h = Add(a, b) r = Relu(h) o = MatMul(r, v) y = Softmax(o) }"
     model = onnx.parser.parse_model(f'<ir_version: 8, opset_import: ["" : 17]> {text}')
     for name, value in (("w", w), ("b", b), ("v", v)):
         model.graph.initializer.append(onnx.numpy_helper.from_array(value.astype(np.float32), name))
@@ -140,7 +141,8 @@ def gestures() -> Data:
 
 @functools.cache
 def machines(folder: Path) -> tuple[Data, Array]:
-    """Recordings of four machines: mean and mean step of each of 128 columns, centred as `--frontend logmel:` alone is; and the machines.
+    """Recordings of four machines: mean and mean step of each of 128 columns, centred as `--frontend logmel:` alone is;
+    and the machines.
 
     y: 1 of those that sound odd. Calibration has pieces of five frames of other recordings, repeated.
     """
@@ -150,7 +152,8 @@ def machines(folder: Path) -> tuple[Data, Array]:
     calib = np.tile(calib, (1, 40, 1))
     real, seen = _statistics(x), _statistics(calib)
     text = """g (float[1,200,128] x) => (float[1,256] y) {
-        m = ReduceMean<axes=[1], keepdims=0>(x) a = Slice(x, one, end, one) b = Slice(x, zero, last, one) c = Sub(a, b) s = Abs(c)
+        m = ReduceMean<axes=[1], keepdims=0>(x) a = Slice(x, one, end, one) b = Slice(x, zero, last, one)
+        c = Sub(a, b) s = Abs(c)
         n = ReduceMean<axes=[1], keepdims=0>(s) r = Concat<axis=1>(m, n) y = Add(r, shift) }"""
     model = onnx.parser.parse_model(f'<ir_version: 8, opset_import: ["" : 17]> {text}')
     places = {"zero": [0], "one": [1], "last": [199], "end": [200]}

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """Trees and other classic models of scikit-learn, XGBoost and LightGBM, as their exporters write them: classic/*.onnx.
 
-Beside each file lies an .npz: `x`, calibration samples (of the training data); `test/x` and `test/y`, samples that neither training
-nor calibration saw, and what is true of them (labels, or the target of a regressor). The data sets come with scikit-learn.
+Beside each file lies an .npz: `x`, calibration samples (of the training data);
+`test/x` and `test/y`, samples that neither training nor calibration saw, and what is true of them (labels,
+or the target of a regressor). The data sets come with scikit-learn.
 
 The results are committed; neither mica nor its tests need this script or these packages. To run it again (a minute):
 

@@ -1,15 +1,17 @@
 #!/usr/bin/env python3
-"""Networks trained with quantisation in the loop, as brevitas, torchao and Keras write them: qat/*.onnx, and samples in qat/x.npz.
+"""Networks trained with quantisation in the loop, as brevitas, torchao and Keras write them: qat/*.onnx,
+and samples in qat/x.npz.
 
-Each has convolutions, one of them depthwise, and a dense layer, and tells four kinds of slopes apart. The results are committed;
-neither mica nor its tests need this script or these packages. To run it again, with torch for processors only:
+Each has convolutions, one of them depthwise, and a dense layer, and tells four kinds of slopes apart.
+The results are committed; neither mica nor its tests need this script or these packages.
+To run it again, with torch for processors only:
 
     python3.11 -m venv /tmp/qat
     /tmp/qat/bin/pip install torch==2.13.0 torchao==0.18.0 brevitas==0.13.4 onnx==1.23.2 onnxoptimizer onnxscript==0.7.2
     /tmp/qat/bin/python tests/models/make_qat.py brevitas torchao
     python3.11 -m venv /tmp/qat_keras
-    /tmp/qat_keras/bin/pip install tensorflow-cpu==2.21.0 tf-keras==2.21.0 tensorflow-model-optimization==0.8.1 tf2onnx==1.17.0
-    /tmp/qat_keras/bin/python tests/models/make_qat.py keras
+    /tmp/qat_keras/bin/pip install tensorflow-cpu==2.21.0 tf-keras==2.21.0 tensorflow-model-optimization==0.8.1
+    tf2onnx==1.17.0 /tmp/qat_keras/bin/python tests/models/make_qat.py keras
 """
 
 import os

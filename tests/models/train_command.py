@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Train a model of the kind of host_tools/mica/demo/command.onnx: a sentence becomes a call ("its too dark in the office" -> light office on).
+"""Train a model of the kind of host_tools/mica/demo/command.onnx: a sentence becomes a call ("its too dark in the
+office" -> light office on).
 
 Neither mica, nor its demo, nor its tests need this script or PyTorch. To run it:
 
@@ -9,10 +10,11 @@ Neither mica, nor its demo, nor its tests need this script or PyTorch. To run it
     /tmp/train/bin/python tests/models/train_command.py --out /tmp/c --steps 50   # to see that it runs
     cd /tmp/command && mica pack command.onnx --calib command_calib.npz --tokens command_vocab.json,begin=0,end=0
 
-All data come out of the grammar below. Calls of LEFT_OUT are in no training sentence; sentences with them, and a twentieth of all
-others, say how well the model does, once, at the end. The vocabulary is the committed one, of 256 pieces. `--from command.onnx` goes on from
-weights that are there, and keeps what they know. So the committed ones were made: `--steps 3000`, from weights of another grammar of the
-same calls, which had no sentences that ask for nothing. Other grammars: change `sentence`.
+All data come out of the grammar below. Calls of LEFT_OUT are in no training sentence;
+sentences with them, and a twentieth of all others, say how well the model does, once, at the end.
+The vocabulary is the committed one, of 256 pieces. `--from command.onnx` goes on from weights that are there,
+and keeps what they know. So the committed ones were made: `--steps 3000`, from weights of another grammar of the same
+calls, which had no sentences that ask for nothing. Other grammars: change `sentence`.
 """
 
 from __future__ import annotations
@@ -43,10 +45,11 @@ END = 0  # stands before a sentence, and ends the call
 
 Pair = tuple[str, str]  # sentence, call
 
-# --- grammar ----------------------------------------------------------------------------------------------------------------
+# --- grammar ----------------------------------------------------------------------------------------------------------
 
 ROOMS = {
-    "kitchen": "kitchen", "bedroom": "bedroom", "bathroom": "bathroom", "garage": "garage", "garden": "garden", "hall": "hall",
+    "kitchen": "kitchen", "bedroom": "bedroom", "bathroom": "bathroom", "garage": "garage", "garden": "garden",
+    "hall": "hall",
     "office": "office", "living room": "living", "attic": "attic", "cellar": "cellar",
 }  # fmt: skip
 THINGS = {
@@ -58,37 +61,51 @@ THINGS = {
 MOVED = {"blind": ("blind", "blinds", "shutter"), "door": ("door",)}
 LEFT_OUT = ("fan garage", "light attic", "door office", "heater hall", "light 37", "heat 23")
 ONES = [
-    "zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve", "thirteen", "fourteen",
+    "zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve",
+    "thirteen", "fourteen",
     "fifteen", "sixteen", "seventeen", "eighteen", "nineteen",
 ]  # fmt: skip
 TENS = ["twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety"]
 ASKED = ("", "", "", "please ", "could you ", "can you ", "hey pico ", "i want you to ")
 ENDINGS = ("", "", "", " please", " now")
-# What asks for nothing that a call does. Their words make thousands of sentences, so that the model learns the kind and not the sentences.
+# What asks for nothing that a call does. Their words make thousands of sentences,
+# so that the model learns the kind and not the sentences.
 TALK = (
-    "tell me a joke", "what is your name", "how are you", "good morning", "who are you", "sing a song", "play some music",
-    "call my mother", "never mind", "thank you", "good night", "is it going to rain", "hello", "bye", "sorry", "yes", "no", "stop it",
-    "i like you", "the cat is in the garden", "well done", "see you tomorrow", "i do not know", "wait", "that was not what i said",
+    "tell me a joke", "what is your name", "how are you", "good morning", "who are you", "sing a song",
+    "play some music",
+    "call my mother", "never mind", "thank you", "good night", "is it going to rain", "hello", "bye", "sorry", "yes",
+    "no", "stop it",
+    "i like you", "the cat is in the garden", "well done", "see you tomorrow", "i do not know", "wait",
+    "that was not what i said",
 )  # fmt: skip
 WHO = (
-    "i", "you", "we", "they", "my sister", "my father", "the dog", "our neighbour", "a friend", "anna", "the teacher", "the children",
+    "i", "you", "we", "they", "my sister", "my father", "the dog", "our neighbour", "a friend", "anna", "the teacher",
+    "the children",
     "nobody", "someone", "the baby", "the postman", "your boss", "people", "a spider", "the old man",
 )  # fmt: skip
 DID = (
-    "like", "lost", "saw", "found", "painted", "forgot", "cleaned", "want", "need", "hate", "bought", "is", "was", "has", "ate", "sold",
-    "loves", "talked about", "sleeps with", "will fetch", "can see", "should wash", "heard", "remember", "plays with", "fell over",
+    "like", "lost", "saw", "found", "painted", "forgot", "cleaned", "want", "need", "hate", "bought", "is", "was",
+    "has", "ate", "sold",
+    "loves", "talked about", "sleeps with", "will fetch", "can see", "should wash", "heard", "remember", "plays with",
+    "fell over",
 )  # fmt: skip
 WHAT = (
-    "the book", "a new car", "some bread", "the newspaper", "football", "her keys", "a letter", "the moon", "my shoes", "the bus", "dinner",
-    "a table", "coffee", "the piano", "good music", "a bicycle", "the news", "money", "flowers", "his phone", "the river", "a red bird",
-    "chess", "the weather", "a holiday", "soup", "the picture", "a small box", "nothing", "the train", "my birthday", "a horse", "ice cream",
+    "the book", "a new car", "some bread", "the newspaper", "football", "her keys", "a letter", "the moon", "my shoes",
+    "the bus", "dinner",
+    "a table", "coffee", "the piano", "good music", "a bicycle", "the news", "money", "flowers", "his phone",
+    "the river", "a red bird",
+    "chess", "the weather", "a holiday", "soup", "the picture", "a small box", "nothing", "the train", "my birthday",
+    "a horse", "ice cream",
 )  # fmt: skip
 ASKS = (
-    "who", "why", "when", "where", "how often", "how far", "tell me why", "do you know when", "is it true that", "i think", "maybe",
+    "who", "why", "when", "where", "how often", "how far", "tell me why", "do you know when", "is it true that",
+    "i think", "maybe",
 )  # fmt: skip
 ELSEWHERE = (
-    "radio", "oven", "television", "washing machine", "car", "computer", "fridge", "gate", "phone", "bath", "tap", "alarm", "camera", "tent",
-    "coffee machine", "drawer", "umbrella", "book", "shop", "music", "volume", "bottle", "letter", "robot", "bicycle", "kettle",
+    "radio", "oven", "television", "washing machine", "car", "computer", "fridge", "gate", "phone", "bath", "tap",
+    "alarm", "camera", "tent",
+    "coffee machine", "drawer", "umbrella", "book", "shop", "music", "volume", "bottle", "letter", "robot", "bicycle",
+    "kettle",
 )  # fmt: skip
 FORBIDDEN = (
     "don't",
@@ -325,7 +342,8 @@ def left_out(call: str) -> bool:
 
 
 def sentences(n: int, more: Sequence[Pair] = ()) -> tuple[list[Pair], list[Pair], list[Pair]]:
-    """To train with, `more` among them; kept apart; and those with calls that training never sees. No sentence twice, none of EVERYDAY."""
+    """To train with, `more` among them; kept apart; and those with calls that training never sees.
+    No sentence twice, none of EVERYDAY."""
     rng = random.Random(SEED)
     everyday = {
         line.split("\t")[0].lower() for path in EVERYDAY for line in path.read_text(encoding="utf-8").splitlines()
@@ -336,7 +354,7 @@ def sentences(n: int, more: Sequence[Pair] = ()) -> tuple[list[Pair], list[Pair]
     return [p for i, p in enumerate(rest) if i % 20], rest[::20], hard
 
 
-# --- tokens -----------------------------------------------------------------------------------------------------------------
+# --- tokens -----------------------------------------------------------------------------------------------------------
 
 
 def encode(pieces: Sequence[str], text: str) -> list[int]:
@@ -354,7 +372,7 @@ def as_tokens(pieces: Sequence[str], pair: Pair) -> list[int]:
     return [END, *encode(pieces, pair[0] + "\n"), *encode(pieces, pair[1]), END]
 
 
-# --- network ----------------------------------------------------------------------------------------------------------------
+# --- network ----------------------------------------------------------------------------------------------------------
 
 
 def angles() -> tuple[np.ndarray, np.ndarray]:
@@ -409,7 +427,7 @@ class Command(nn.Module):
         return self.embedding.weight.T / math.sqrt(WIDTH)
 
 
-# --- weights that are there ---------------------------------------------------------------------------------------------------
+# --- weights that are there -------------------------------------------------------------------------------------------
 
 
 def load(model: Command, path: Path) -> None:
@@ -459,7 +477,7 @@ def remembered(model: Command, pieces: Sequence[str], n: int) -> list[Pair]:
     return sorted(pairs)
 
 
-# --- training ---------------------------------------------------------------------------------------------------------------
+# --- training ---------------------------------------------------------------------------------------------------------
 
 
 def train(model: Command, texts: list[list[int]], steps: int, rate: float) -> None:
@@ -477,7 +495,8 @@ def train(model: Command, texts: list[list[int]], steps: int, rate: float) -> No
         longest = max(map(len, batch))
         x = torch.tensor([t + [END] * (longest - len(t)) for t in batch])
         weight = torch.tensor([
-            [1.0 if NEW_LINE in t[: i + 1] else 0.25 for i in range(len(t) - 1)] + [0.0] * (longest - len(t)) for t in batch
+            [1.0 if NEW_LINE in t[: i + 1] else 0.25 for i in range(len(t) - 1)] + [0.0] * (longest - len(t))
+            for t in batch
         ])  # fmt: skip
         loss = functional.cross_entropy(model(x[:, :-1]).flatten(0, 1), x[:, 1:].flatten(), reduction="none")
         loss = (loss * weight.flatten()).sum() / weight.sum()
@@ -508,7 +527,7 @@ def share_right(model: Command, pieces: Sequence[str], pairs: Sequence[Pair]) ->
     return right / max(len(pairs), 1)
 
 
-# --- files ------------------------------------------------------------------------------------------------------------------
+# --- files ------------------------------------------------------------------------------------------------------------
 
 
 def step_graph(model: Command) -> onnx.ModelProto:

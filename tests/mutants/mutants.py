@@ -2,9 +2,9 @@
 """Put mistakes into a copy of this tree, one at a time, and run the smallest set of tests that should see each.
 
 The mistakes are those of tests/mutants/named.py and some more that a seed places in runtime, kernels, slots and push: a
-comparison, a constant, a statement left out. Ends with exit code 1 where one survives that tests/mutants/equivalent.json does
-not show to change nothing. What was decided stays in the cache: the next call goes on from there, until a file, a mistake or
-a test changes.
+comparison, a constant, a statement left out. Ends with exit code 1 where one survives that
+tests/mutants/equivalent.json does not show to change nothing.
+What was decided stays in the cache: the next call goes on from there, until a file, a mistake or a test changes.
 """
 
 from __future__ import annotations
@@ -286,7 +286,8 @@ def _seconds(most: float, end: float) -> float:
 
 
 def run(mutants: list[Mutant], jobs: int, minutes: float, say: object = print) -> list[dict[str, object]]:
-    """A record of each mutant, in their order. When the minutes are over, tests that still run are stopped and decide nothing."""
+    """A record of each mutant, in their order. When the minutes are over,
+    tests that still run are stopped and decide nothing."""
     end = time.monotonic() + 60 * minutes
     results = Results()
     copies: queue.Queue[Copy] = queue.Queue()

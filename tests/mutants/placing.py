@@ -12,8 +12,10 @@ from pathlib import Path
 
 # Where, and the tests of named.SETS that should see it. Each area gets as many as the others.
 AREAS: dict[str, tuple[tuple[str, str], ...]] = {
-    "runtime": (("usermod_c/runtime/*.c", "load"), ("firmware/mica/*.py", "board"), ("firmware/mica_fleet/*.py", "fleet")),
-    "kernels": (("usermod_c/kernels/*.c", "kernels"), ("usermod_c/kernels/ref/*.c", "kernels"), ("usermod_c/kernels/isa/c32/*.c", "c32")),
+    "runtime": (("usermod_c/runtime/*.c", "load"), ("firmware/mica/*.py", "board"), ("firmware/mica_fleet/*.py",
+        "fleet")),
+    "kernels": (("usermod_c/kernels/*.c", "kernels"), ("usermod_c/kernels/ref/*.c", "kernels"),
+                ("usermod_c/kernels/isa/c32/*.c", "c32")),
     "slots": (("firmware/mica/slots.py", "slots"), ("firmware/mica/remote_push.py", "push")),
     "push": (("host_tools/mica/link/push.py", "push"), ("host_tools/mica/images/romfs.py", "push")),
 }  # fmt: skip

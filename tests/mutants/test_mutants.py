@@ -1,4 +1,5 @@
-"""scripts/mutants: the mistakes have their places, and the command tells a mistake that tests see from one that they don't."""
+"""scripts/mutants: the mistakes have their places, and the command tells a mistake that tests see from one that they
+don't."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""A network that tells bright pictures from dark ones, [1, height, width, channels] or channels first, of pixels from 0 to 1."""
+"""A network that tells bright pictures from dark ones, [1, height, width, channels] or channels first,
+of pixels from 0 to 1."""
 
 from __future__ import annotations
 

@@ -82,7 +82,8 @@ def ultralytics(version: int = 8, only: str = "") -> Net:
 
 
 def yolo5(only: str = "") -> Net:
-    """output [1, boxes, 5 + classes]: for each level Concat(xy, wh, scores) of its anchors, one level behind the other."""
+    """output [1, boxes, 5 + classes]: for each level Concat(xy, wh, scores) of its anchors,
+    one level behind the other."""
     net = Net(seed=5)
     levels = []
     values = 5 + CLASSES

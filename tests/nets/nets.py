@@ -132,8 +132,8 @@ def session(model: onnx.ModelProto) -> onnxruntime.InferenceSession:
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 3
     if any(n.op_type == "MatMulInteger" for n in model.graph.node):
-        # On a processor without VNNI its kernel adds pairs of products in 16 bits, and saturates; the optimiser knows how
-        # to do without.
+        # On a processor without VNNI its kernel adds pairs of products in 16 bits, and saturates;
+        # the optimiser knows how to do without.
         options.add_session_config_entry("session.x64quantprecision", "1")
     else:
         options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL  # the model as it stands
@@ -155,8 +155,8 @@ def float_outputs(g: Graph, feeds: Mapping[str, np.ndarray]) -> Arrays:
 def assert_same(net: Net, g: Graph, tolerance: float = 2e-5, shapes: Mapping[str, int] | None = None) -> None:
     """Check that a core graph runs and gives ONNX Runtime's results, within `tolerance` of the largest.
 
-    ONNX Runtime rounds every sum to float32; our reference rounds the operands of products to some 21 bits of their largest
-    (reference/exact.py). A U-Net of 11 layers came to 1.2e-5, of which 1e-5 are ours.
+    ONNX Runtime rounds every sum to float32; our reference rounds the operands of products to some 21 bits of their
+    largest (reference/exact.py). A U-Net of 11 layers came to 1.2e-5, of which 1e-5 are ours.
     """
     for feeds in net.samples(2, shapes):
         expected = truth(net, feeds)

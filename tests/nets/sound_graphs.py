@@ -39,7 +39,8 @@ class Net:
         return self.add("Reshape", "", self.const(shape, np.int64))
 
     def save(self, path: Path, rows: int, columns: int, turned: bool) -> Path:
-        """Behind the features a layer for each class: how much louder bands above the middle are, and how loud all is."""
+        """Behind the features a layer for each class: how much louder bands above the middle are,
+        and how loud all is."""
         self.add("Identity", to=FEATURES)
         order = np.arange(columns) >= columns // 2
         upper = np.tile(order, rows) if not turned else np.repeat(order, rows)
@@ -60,7 +61,8 @@ def mel(fft: int, bands: int = 20) -> np.ndarray:
 
 
 def torchaudio(path: Path, samples: int, fft: int, hop: int, power: float = 2.0, db: str = "", win: int = 0) -> Path:
-    """MelSpectrogram, centred, and a logarithm or AmplitudeToDB ("db", with "80" behind it top_db), by torch.onnx.export of 2.13."""
+    """MelSpectrogram, centred, and a logarithm or AmplitudeToDB ("db", with "80" behind it top_db),
+    by torch.onnx.export of 2.13."""
     net, win = Net(samples), win or fft
     window = np.zeros(fft)
     window[(fft - win) // 2 :][:win] = front_ends.window("hann", win)
@@ -113,7 +115,8 @@ def convolutions(path: Path, samples: int, fft: int, hop: int) -> Path:
 
 
 def matrices(path: Path, samples: int, fft: int, hop: int, cepstra: int = 12) -> Path:
-    """Frames picked by a Gather, one matrix of cosines and sines side by side, powers, filters, a logarithm, a cosine transform."""
+    """Frames picked by a Gather, one matrix of cosines and sines side by side, powers, filters, a logarithm,
+    a cosine transform."""
     net = Net(samples, 17)
     rows, bins = 1 + (samples - fft) // hop, fft // 2 + 1
     net.add("Gather", "", net.const(np.arange(rows)[:, None] * hop + np.arange(fft), np.int64), axis=1)
@@ -121,7 +124,8 @@ def matrices(path: Path, samples: int, fft: int, hop: int, cepstra: int = 12) ->
     angle = 2 * np.pi * np.outer(np.arange(fft), np.arange(bins)) / fft
     net.add("MatMul", "", net.const(np.concatenate([np.cos(angle), np.sin(angle)], axis=1)))
     net.add("Pow", "", net.const(2.0))
-    parts = [net.add("Slice", net.nodes[-1 - k].output[0], *(net.const([v], np.int64) for v in (k * bins, (k + 1) * bins, 2)))
+    parts = [net.add("Slice", net.nodes[-1 - k].output[0], *(net.const([v], np.int64) for v in (k * bins,
+        (k + 1) * bins, 2)))
              for k in (0, 1)]  # fmt: skip
     net.add("Add", *parts)
     net.add("MatMul", "", net.const(mel(fft)))

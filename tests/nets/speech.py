@@ -1,4 +1,5 @@
-"""Words that espeak-ng speaks, as the package espeakng-loader brings it, recordings made of them, and models that wait for some.
+"""Words that espeak-ng speaks, as the package espeakng-loader brings it, recordings made of them,
+and models that wait for some.
 
 python speech.py [[WORD, VOICE, WORDS A MINUTE], ...] writes each to stdout: its length as int32, then int16 samples.
 """
@@ -23,7 +24,8 @@ GAP = RATE  # samples of faint noise before each word
 
 
 def spoken(*words: tuple[str, str, int]) -> list[np.ndarray]:
-    """int16 [n] at 16 kHz for each text, voice and speed in words a minute. In processes of their own: a word changes the next."""
+    """int16 [n] at 16 kHz for each text, voice and speed in words a minute.
+    In processes of their own: a word changes the next."""
     pytest.importorskip("espeakng_loader", reason="espeak-ng is not installed (pip install espeakng-loader)")
     data = subprocess.run([sys.executable, __file__, json.dumps(words)], stdout=subprocess.PIPE, check=True).stdout
     found = []
@@ -35,7 +37,8 @@ def spoken(*words: tuple[str, str, int]) -> list[np.ndarray]:
 
 
 def talk(words: list[str], voices: Sequence[str] = VOICES, speed: int = 150) -> tuple[np.ndarray, list[str]]:
-    """Each word by each voice, a second of faint noise before each: int16 [n], and lines of BEGIN END WORD in seconds."""
+    """Each word by each voice, a second of faint noise before each: int16 [n],
+    and lines of BEGIN END WORD in seconds."""
     rng, parts, lines, at = np.random.default_rng(0), [], [], 0
     asked = [(word, voice, speed) for word in words for voice in voices]
     for (word, _, _), said in zip(asked, spoken(*asked), strict=True):

@@ -156,8 +156,8 @@ class Tflite:
         table: tuple[int, Table] | None = None,
         graph: int | None = None,
     ) -> None:
-        """options: of schema.OPTIONS, with their `values`; or the `table` itself, with its number in the union. graph: of a
-        STABLEHLO_COMPOSITE."""
+        """options: of schema.OPTIONS, with their `values`; or the `table` itself, with its number in the union.
+        graph: of a STABLEHLO_COMPOSITE."""
         s = schema.OPERATOR
         if kind not in self.kinds:
             self.kinds.append(kind)

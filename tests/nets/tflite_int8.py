@@ -1,4 +1,5 @@
-"""A float .tflite file with a WHILE as the full-integer quantiser writes it: activations and weights int8, biases int32.
+"""A float .tflite file with a WHILE as the full-integer quantiser writes it: activations and weights int8,
+biases int32.
 
 TensorFlow 2.21 cannot make one: its calibrator ends with a segmentation fault in the loop.
 """

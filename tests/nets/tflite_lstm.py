@@ -13,8 +13,8 @@ HIDDEN = 2.0**-15
 
 @dataclass
 class Layer:
-    """UNIDIRECTIONAL_SEQUENCE_LSTM with its integers. rows: a scale for each row of the weights; last: STRIDED_SLICE and FULLY_CONNECTED
-    behind it; hidden: scale of that state; bias: the largest.
+    """UNIDIRECTIONAL_SEQUENCE_LSTM with its integers. rows: a scale for each row of the weights;
+    last: STRIDED_SLICE and FULLY_CONNECTED behind it; hidden: scale of that state; bias: the largest.
     """
 
     time: int = 5

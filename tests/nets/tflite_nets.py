@@ -94,7 +94,8 @@ def moves(seed: int = 0) -> bytes:
 
 
 def svdf(seed: int = 0, rank: int = 1, memory: int = 5, wide: bool = False) -> bytes:
-    """int8 with a state, as tflite-micro's keyword model; wide: state and time weights of int16, as LiteRT's kernel takes them."""
+    """int8 with a state, as tflite-micro's keyword model; wide: state and time weights of int16,
+    as LiteRT's kernel takes them."""
     rng, net = np.random.default_rng(seed), Tflite()
     filters = 4 * rank
     x = net.tensor([1, 8], scale=0.05, zero=-3)
@@ -231,7 +232,8 @@ def stream(
 
 
 def wide(seed: int = 0) -> bytes:
-    """int16 activations, int64 biases: CONV_2D, DEPTHWISE_CONV_2D, ADD, MAX_POOL_2D, TANH, MUL, AVERAGE_POOL_2D, FULLY_CONNECTED, SOFTMAX, QUANTIZE."""
+    """int16 activations, int64 biases: CONV_2D, DEPTHWISE_CONV_2D, ADD, MAX_POOL_2D, TANH, MUL, AVERAGE_POOL_2D,
+    FULLY_CONNECTED, SOFTMAX, QUANTIZE."""
     rng, net = np.random.default_rng(seed), Tflite()
 
     def tensor(shape: list[int], scale: float) -> int:
@@ -265,7 +267,8 @@ def wide(seed: int = 0) -> bytes:
 
 
 def wide_moves(seed: int = 2) -> bytes:
-    """int16 that moves between layers: CONV_2D, TRANSPOSE, CONV_2D, CONCATENATION, SPLIT, ADD, RESIZE_NEAREST_NEIGHBOR, TRANSPOSE_CONV."""
+    """int16 that moves between layers: CONV_2D, TRANSPOSE, CONV_2D, CONCATENATION, SPLIT, ADD, RESIZE_NEAREST_NEIGHBOR,
+    TRANSPOSE_CONV."""
     rng, net = np.random.default_rng(seed), Tflite()
 
     def tensor(*shape: int, scale: float = 2e-4) -> int:

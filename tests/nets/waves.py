@@ -1,4 +1,5 @@
-"""A network that tells gestures by how much each axis moves, and movements of an MPU6050: rows of acceleration and rotation, 100 a second."""
+"""A network that tells gestures by how much each axis moves, and movements of an MPU6050: rows of acceleration and
+rotation, 100 a second."""
 
 from __future__ import annotations
 
@@ -37,7 +38,8 @@ def save_features_net(path: Path) -> None:
 
 def save_linear(path: Path, w: np.ndarray, b: list[float]) -> None:
     """An ONNX file whose input [1, axes, features] one layer w [axes, features, classes] tells classes from."""
-    text = f"(float{[1, *w.shape[:2]]} x) => (float{[1, w.shape[2]]} y) {{ f = Flatten(x) z = Gemm(f, w, b) y = Softmax(z) }}"
+    text = f"(float{[1, *w.shape[:2]]} x) => (float{[1, w.shape[2]]} y) "
+    text += "{ f = Flatten(x) z = Gemm(f, w, b) y = Softmax(z) }"
     text_nets.save(path, text, w=w.reshape(-1, w.shape[2]).astype(np.float32), b=np.float32(b))
 
 

@@ -45,7 +45,8 @@ BEYOND_INT8 = {
         ["test_scan9_multi_state", "test_scan9_scalar", "test_scan9_sum"],
         "each sum has the scale of its own range, finer than the one of the numbers that it adds",
     ),
-    "test_attention_4d_softcap_neginf_mask_poison": "huge numbers where the mask leaves out take the range of the values",
+    "test_attention_4d_softcap_neginf_mask_poison": "huge numbers where the mask leaves out take the "
+    "range of the values",
 }
 
 

@@ -1,4 +1,5 @@
-# Random calls with odd arguments, of the Model and of the C module, also from inside a run (a hook's) and with little heap left.
+# Random calls with odd arguments, of the Model and of the C module, also from inside a run (a hook's)
+# and with little heap left.
 # Last line: calls made, calls that raised, runs that were right in between.
 import gc
 from array import array
@@ -41,9 +42,12 @@ class Sly:
 
 def odd():
     return (
-        Sly(models[rnd(3)]._m), None, 0, 1, -1, 2, 1 << 29, 1 << 40, -(1 << 40), 0.5, float("nan"), "", "x", "picture", b"", x, small, bytearray(64),
-        array("f", [1.0] * 64), array("b", bytes(64)), memoryview(x), memoryview(small)[1:], [], [x], [[x]], (), {"picture": x},
-        {}, object(), first, first._m, first.arena, first.input(0), _mica.Arena(16), range(64), lambda *a: None, list(range(64)),
+        Sly(models[rnd(3)]._m), None, 0, 1, -1, 2, 1 << 29, 1 << 40, -(1 << 40), 0.5, float("nan"), "", "x", "picture",
+        b"", x, small, bytearray(64),
+        array("f", [1.0] * 64), array("b", bytes(64)), memoryview(x), memoryview(small)[1:], [], [x], [[x]], (),
+        {"picture": x},
+        {}, object(), first, first._m, first.arena, first.input(0), _mica.Arena(16), range(64), lambda *a: None,
+        list(range(64)),
     )[rnd(37)]  # fmt: skip
 
 
@@ -52,7 +56,8 @@ METHODS = (
     "profile", "__repr__",
 )  # fmt: skip
 RAW = (
-    "begin", "end", "input", "output", "write", "read", "tensor", "tensor_data", "tensor_view", "step_info", "meta", "golden",
+    "begin", "end", "input", "output", "write", "read", "tensor", "tensor_data", "tensor_view", "step_info", "meta",
+    "golden",
     "golden_crcs", "check", "reset_state", "rearm", "load", "store", "step_params", "step_constant",
 )  # fmt: skip
 KERNELS = ("load", "info", "cores", "Arena", "run_kernel")

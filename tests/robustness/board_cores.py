@@ -68,8 +68,10 @@ def trouble(timer):
 
 
 def write():
-    # MicroPython lets timers in, and Ctrl-C, while littlefs writes a block; neither may go on in the same file system. It asks before
-    # and behind a write to flash whether there is a thread: one that ends between leaves the lock taken, and the next write panics.
+    # MicroPython lets timers in, and Ctrl-C, while littlefs writes a block; neither may go on in the same file system.
+    # It asks before
+    # and behind a write to flash whether there is a thread: one that ends between leaves the lock taken,
+    # and the next write panics.
     global files, writing
     if writing or two + one >= runs:
         return

@@ -1,5 +1,6 @@
-# Random calls with odd arguments that come in the middle of other runs, on the same arena: from functions that are scheduled
-# one after the other, from a timer where the board has them, and from a thread where it has those. A run gives the right answer or is refused, because the arena is busy; nothing else.
+# Random calls with odd arguments that come in the middle of other runs,
+# on the same arena: from functions that are scheduled one after the other, from a timer where the board has them, and
+# from a thread where it has those. A run gives the right answer or is refused, because the arena is busy; nothing else.
 # Last line: runs that were right, refused ones, calls meanwhile, calls meanwhile that raised, kinds of meanwhile.
 import gc
 import micropython
@@ -14,7 +15,8 @@ METHODS = (
     "profile", "__repr__",
 )  # fmt: skip
 RAW = (
-    "begin", "end", "input", "output", "write", "read", "tensor", "tensor_data", "tensor_view", "step_info", "meta", "golden",
+    "begin", "end", "input", "output", "write", "read", "tensor", "tensor_data", "tensor_view", "step_info", "meta",
+    "golden",
     "golden_crcs", "check", "reset_state", "rearm",
 )  # fmt: skip
 KERNELS = ("load", "info", "Arena", "run_kernel")
@@ -38,8 +40,10 @@ class Caller:
 
     def odd(self):
         return (
-            None, 0, 1, -1, 1 << 29, -(1 << 40), 0.5, float("nan"), "", "picture", b"", x, small, self.buffer, [], [x], (),
-            {"picture": x}, {}, object(), self.models[0], self.models[0]._m, range(64), lambda *a: None, memoryview(small)[1:],
+            None, 0, 1, -1, 1 << 29, -(1 << 40), 0.5, float("nan"), "", "picture", b"", x, small, self.buffer, [], [x],
+            (),
+            {"picture": x}, {}, object(), self.models[0], self.models[0]._m, range(64), lambda *a: None,
+            memoryview(small)[1:],
         )[self.rnd(25)]  # fmt: skip
 
     def clear(self):

@@ -1,4 +1,5 @@
-"""Text whose runs are cut short on a board, at every layer, by a hook, Ctrl-C and a reset: afterwards it is the same text."""
+"""Text whose runs are cut short on a board, at every layer, by a hook, Ctrl-C and a reset: afterwards it is the same
+text."""
 
 from __future__ import annotations
 

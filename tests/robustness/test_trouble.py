@@ -1,4 +1,5 @@
-"""A short form of `scripts/soak --boards`: damaged files, odd calls, also from timers and threads, Ctrl-C and soft resets."""
+"""A short form of `scripts/soak --boards`: damaged files, odd calls, also from timers and threads,
+Ctrl-C and soft resets."""
 
 from __future__ import annotations
 

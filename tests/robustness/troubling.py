@@ -28,7 +28,8 @@ def put_models(board: Link) -> None:
 
 
 def trouble(board: Link, script: str, seed: int, rounds: int, threads: bool = True) -> list[int]:
-    """Runs board_SCRIPT.py on a board; the numbers of its last line. Raises AssertionError where the board went away."""
+    """Runs board_SCRIPT.py on a board; the numbers of its last line.
+    Raises AssertionError where the board went away."""
     text = (HERE / f"board_{script}.py").read_text()
     try:
         board.exec(f"seed, rounds, threads = {seed}, {rounds}, {threads}")
@@ -79,8 +80,8 @@ def board_with_digits(target: str = "RPI_PICO@emu") -> Link:
 
 
 def cores(board: Link, seed: int, runs: int) -> dict[str, int]:
-    """One session of `runs` runs of the digits on two cores, ended as the seed says; then a soft reset. What was tried. Raises
-    AssertionError where an answer was another, or the board went away."""
+    """One session of `runs` runs of the digits on two cores, ended as the seed says; then a soft reset. What was tried.
+    Raises AssertionError where an answer was another, or the board went away."""
     last = ("end", "thread", "loop")[seed % 3]
     text = (HERE / "board_cores.py").read_text()
     try:

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """Try for hours what tests try for seconds: fuzzers, boards in trouble, mistakes in a copy of the tree.
 
-What the fuzzers keep on the way stays in the cache, and is where the next soak begins. Ends with the figures, and with exit
-code 1 and what broke. The figures also go to soak.json in the cache; `--note` keeps them in the tree.
+What the fuzzers keep on the way stays in the cache, and is where the next soak begins.
+Ends with the figures, and with exit code 1 and what broke. The figures also go to soak.json in the cache;
+`--note` keeps them in the tree.
 """
 
 from __future__ import annotations

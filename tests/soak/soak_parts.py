@@ -55,8 +55,8 @@ class Found:
 
 
 def fuzz(s: Settings, found: Found) -> None:
-    """Damaged files through the loader and the engine on this computer: builds of 64 and 32 bits, ref and c32, with all that a
-    sanitizer sees; and files that change under a running model."""
+    """Damaged files through the loader and the engine on this computer: builds of 64 and 32 bits, ref and c32,
+    with all that a sanitizer sees; and files that change under a running model."""
     kinds = [(build, False) for build in c_build.BUILDS] + [
         (build, True) for build in (c_build.BUILDS[0], c_build.BUILDS[-1])
     ]
@@ -114,7 +114,8 @@ TWO_CORES = {"RPI_PICO@emu": "two cores of a virtual Pico", "RPI_PICO2@emu": "tw
 
 
 def cores(s: Settings, found: Found) -> None:
-    """Two cores of a virtual Pico and of a Pico 2: sessions of runs between timers, threads, files, Ctrl-C and soft resets."""
+    """Two cores of a virtual Pico and of a Pico 2: sessions of runs between timers, threads, files,
+    Ctrl-C and soft resets."""
 
     def of(target: str) -> None:
         title, seed = TWO_CORES[target], s.seed
@@ -134,7 +135,8 @@ def cores(s: Settings, found: Found) -> None:
 
 
 def memory(s: Settings, found: Found) -> None:
-    """Allocations that fail, and Ctrl-C, in MicroPython's unix port: in each scenario in turn, other places in each round."""
+    """Allocations that fail, and Ctrl-C, in MicroPython's unix port: in each scenario in turn,
+    other places in each round."""
     seed = s.seed
     with injecting.board() as board:
         names = injecting.scenarios(board)
@@ -154,8 +156,8 @@ def memory(s: Settings, found: Found) -> None:
 
 
 def mutation(s: Settings, found: Found) -> None:
-    """Mistakes in a copy of this tree, that the tests should see (scripts/mutants), as many as there is time for. One that was
-    decided before is counted, not tried again."""
+    """Mistakes in a copy of this tree, that the tests should see (scripts/mutants), as many as there is time for.
+    One that was decided before is counted, not tried again."""
     chosen = [*mutants.named_mutants(), *mutants.placed_mutants(mutants.SEED, mutants.PLACED)]
     records = mutants.run(chosen, 1, s.seconds / 60, lambda line: print(line, file=sys.stderr, flush=True))
     found.add("mistakes in a copy of the tree", mutants.counts(records))
@@ -182,8 +184,8 @@ def tflite(s: Settings, found: Found) -> None:
 
 
 def strips(s: Settings, found: Found) -> None:
-    """Models in strips: damaged orders through loader and host check, one verdict; and random networks that have to give the same
-    bytes at five limits each."""
+    """Models in strips: damaged orders through loader and host check, one verdict;
+    and random networks that have to give the same bytes at five limits each."""
     import test_corrupt
     import test_order
     import test_strips
@@ -206,8 +208,8 @@ def strips(s: Settings, found: Found) -> None:
 
 
 def steps(s: Settings, found: Found) -> None:
-    """Files whose steps have other parameters than the compiler gave them: one verdict, and the same bytes in whole steps, in ranges of
-    rows, on two cores and in every build."""
+    """Files whose steps have other parameters than the compiler gave them: one verdict,
+    and the same bytes in whole steps, in ranges of rows, on two cores and in every build."""
     import test_changed_steps
     import test_corrupt
 
@@ -226,8 +228,9 @@ def steps(s: Settings, found: Found) -> None:
 
 
 def fleet(s: Settings, found: Found) -> None:
-    """Hostile messages to the agent of a fleet's board, 20,000 to a life of it, and to the host: every whole request has its answer, no
-    other has one, and nothing that is not signed is taken. And random orders of events through the dispatcher, each request answered once."""
+    """Hostile messages to the agent of a fleet's board, 20,000 to a life of it,
+    and to the host: every whole request has its answer, no other has one, and nothing that is not signed is taken.
+    And random orders of events through the dispatcher, each request answered once."""
     import disorder
     import hostile
 
@@ -249,23 +252,25 @@ def fleet(s: Settings, found: Found) -> None:
 
 
 def outages(s: Settings, found: Found) -> None:
-    """A fleet with all faults at once, up to ten minutes in one go: boards, broker and coordinator are killed, boards hang, links are cut and
-    damaged. No answer is lost, none is wrong."""
+    """A fleet with all faults at once, up to ten minutes in one go: boards, broker and coordinator are killed,
+    boards hang, links are cut and damaged. No answer is lost, none is wrong."""
     import outages as all_faults
 
     _rounds(s, found, "a fleet in outages", all_faults.one_round, LONGEST)
 
 
 def chaos(s: Settings, found: Found) -> None:
-    """A fleet whose MQTT packets are delayed, cut, stalled, doubled, reordered and dropped, five minutes in one go, with kills of boards, broker
-    and coordinator. No answer is lost, wrong or handed out twice, and the coordinator never ends by itself."""
+    """A fleet whose MQTT packets are delayed, cut, stalled, doubled, reordered and dropped, five minutes in one go,
+    with kills of boards, broker and coordinator. No answer is lost, wrong or handed out twice,
+    and the coordinator never ends by itself."""
     import chaos as packets
 
     _rounds(s, found, "a fleet in chaos", packets.one_round, 300)
 
 
 def crowd(s: Settings, found: Found) -> None:
-    """2,000 half requests, four bodies of the largest size and a flooding board: a good client's median is at most twice as long, 150 MB."""
+    """2,000 half requests, four bodies of the largest size and a flooding board: a good client's median is at most
+    twice as long, 150 MB."""
     import crowd as clients
 
     with tempfile.TemporaryDirectory() as name:

@@ -97,7 +97,8 @@ def test_no_pick_breaks_a_contract() -> None:
 @pytest.mark.parametrize("target", [PICO, PICO2])
 @pytest.mark.parametrize("kind", ["motion", "table", "picture", "sound"])
 def test_the_board_keeps_it_too(target: str, kind: str) -> None:
-    """The milliseconds of picks, waits for flash among them, on the emulated board: at most what the contract allowed."""
+    """The milliseconds of picks, waits for flash among them, on the emulated board: at most what the contract
+    allowed."""
     board = load_board(target.removesuffix("@emu"))
     found = _candidates(kind, board.name)
     rng = np.random.default_rng(3)

@@ -169,14 +169,17 @@ ERRORS: dict[Callable[[Path], Path], str] = {
     one_label: "has the one label 'up'; expected two or more; a word alone needs a label 'other'",
     one_recording: "label 'stop' has a single recording; expected 20 or more",
     nothing_but_silence: "silent recordings: 3 of down, 3 of up; is the microphone connected?",
-    table("a,b\n" + "".join(f"{k},{k}\n" for k in range(9))): "has no column of labels; name the column with the labels: label",
+    table("a,b\n" + "".join(f"{k},{k}\n" for k in range(9))): (
+        "has no column of labels; name the column with the labels: label"
+    ),
     table("a,label\n1,0.5\n2,0.25\n"): "its labels are numbers to predict; expected names or numbers of classes",
     table("a,label\n,x\n,y\n"): "each of its 2 rows misses a value; fill them in",
     not_an_archive: "cannot be unpacked: ",
 }  # fmt: skip
 NOTES: dict[Callable[[Path], Path], str] = {
     another_file: "left out: notes.txt, no sound of a label; move other files elsewhere",
-    eight_kilohertz: "3 of 39 clips have fewer than 16,000 samples a second: resampled, but they hold no high tones; record all at one rate",
+    eight_kilohertz: "3 of 39 clips have fewer than 16,000 samples a second: resampled, "
+    "but they hold no high tones; record all at one rate",
     silence: "silent recordings: 2 of up: left out; is the microphone connected?",
     clipped: "1 of 37 clips are clipped; record with less gain",
     copies: "3 of 39 examples are copies of others: left out; delete them",

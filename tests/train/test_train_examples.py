@@ -120,7 +120,7 @@ def test_spectra_equal_the_front_end(text: str) -> None:
     shape = (1, 49, 20) if "samples" not in text and "kws" not in text else front_ends.shape_alone(text)
     front, _ = front_ends.of_input(text, shape, "x")
     rng = np.random.default_rng(2)
-    x = np.stack([recorded.whistle(kind, rng)[: front.samples] for kind in ("up", "down", "other")])  # type: ignore[union-attr]
+    x = np.stack([recorded.whistle(kind, rng)[: front.samples] for kind in ("up", "down", "other")])
     x[2] //= 50
     expected = np.stack([axes.compute(front, row) for row in x])
     scale = np.abs(expected).max()

@@ -195,7 +195,8 @@ def result(held: Examples) -> SimpleNamespace:
 
 
 @pytest.mark.parametrize(
-    ("kind", "shown"), [("sound", "<audio controls"), ("motion", "<svg width="), ("picture", "<img alt="), ("table", ", ")]
+    ("kind", "shown"), [("sound", "<audio controls"), ("motion", "<svg width="), ("picture", "<img alt="),
+                        ("table", ", ")]
 )  # fmt: skip
 def test_page(kind: str, shown: str, tmp_path: Path) -> None:
     """It holds each wrong example, draws what was tried, and is whole HTML without scripts."""

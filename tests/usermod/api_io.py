@@ -36,11 +36,13 @@ class NdArray(array):
     dtype = ord("f")
 
 
-print(t.predict([NdArray("f", a), NdArray("f", b)]) == want, t.predict([NdArray("d", a), memoryview(array("f", b))]) == want)
+print(t.predict([NdArray("f", a), NdArray("f", b)]) == want, t.predict([NdArray("d", a),
+    memoryview(array("f", b))]) == want)
 
 # The largest.
 p = m.predict([mica.Quantised(small_x)])[0]
-print(m.top(3) == [(m.labels[i], p[i]) for i in sorted(range(10), key=lambda i: (-p[i], i))[:3]], m.top()[0][1] == max(p))
+print(m.top(3) == [(m.labels[i], p[i]) for i in sorted(range(10), key=lambda i: (-p[i], i))[:3]],
+      m.top()[0][1] == max(p))
 print(len(m.top(99)), m.top(0))
 t.predict([[1, 1, 1, 2, 2, 2], [0, 0, 0]])
 print(t.top(4), t.top(2, 1), t.top(1, "minus"))

@@ -1,6 +1,7 @@
 # models: lent small
 # heap: 160000
-# The static arena as scratch of a model that is larger: only in its runs, and only while no other model's tensors lie there.
+# The static arena as scratch of a model that is larger: only in its runs,
+# and only while no other model's tensors lie there.
 import gc
 from binascii import crc32
 

@@ -20,11 +20,13 @@ def same(y):
 
 print("bytes", same(m.predict([mica.Quantised(fed_x)], raw=True)), bytes(m._m.source) == fed_x, m.arena.busy)
 frame = array("f", [(q - 256 if q > 127 else q) / 16 + 8 for q in fed_x])  # as 1/16 * (q + 128)
-print("floats", same(m.predict([frame], raw=True)), same(m.predict({"picture": mica.Quantised(bytearray(fed_x))}, raw=True)))
+print("floats", same(m.predict([frame], raw=True)), same(m.predict({"picture": mica.Quantised(bytearray(fed_x))},
+                                                                   raw=True)))
 whole_y = whole.predict([frame], raw=True)
 print("as whole", bytes(whole_y[0]) == fed_y)
 ones = bytes(whole.predict([[1] * 64], raw=True)[0])
-print("ints", [bytes(m.predict([x], raw=True)[0]) == ones for x in (array("h", [1] * 64), array("B", [1] * 64), bytearray([1] * 64))])
+print("ints", [bytes(m.predict([x], raw=True)[0]) == ones for x in (array("h", [1] * 64), array("B", [1] * 64),
+                                                                    bytearray([1] * 64))])
 fails(m.predict, [array("b", [1] * 64)])
 
 # A function, which knows nothing of the model.

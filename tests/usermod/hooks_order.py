@@ -11,7 +11,8 @@ calls = []
 
 # Which layers.
 for which in (
-    "*", "conv*", "/conv", "c?nv", "conv2d", "conv2d_s8", "d?", "*s*", "matmul", "pool", "activation", "conv", 0, [0, "pool"],
+    "*", "conv*", "/conv", "c?nv", "conv2d", "conv2d_s8", "d?", "*s*", "matmul", "pool", "activation", "conv", 0,
+    [0, "pool"],
     m.layers[3], (m.layers[1], "softmax"),
 ):
     with m.hook(which) as h:

@@ -59,7 +59,8 @@ print(p.predict([[1, 2, 3, 4, 5, 6], [1, 1, 1]]))
 answers = []
 for _ in range(2):
     with hooks.fault(m, "/dense", 3, every=2) as f:
-        answers.append([m.predict([mica.Quantised(small_x)]) == want for _ in range(4)] + [m._m.tensor_data(4), f.count])
+        answers.append([m.predict([mica.Quantised(small_x)]) == want for _ in range(4)] + [m._m.tensor_data(4),
+            f.count])
 print(answers[0][:4], answers[0] == answers[1], answers[0][5])
 with hooks.fault(m, "pool", OSError("sensor"), every=3) as f:
     print(same(), same(), end=" ")

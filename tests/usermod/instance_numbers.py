@@ -1,5 +1,6 @@
 # models: small
-# Instances in place of numbers: their __int__, __float__ and __bool__ could close the model that is about to use the answer.
+# Instances in place of numbers: their __int__, __float__ and __bool__ could close the model that is about to use the
+# answer.
 import mica
 
 

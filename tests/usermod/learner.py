@@ -1,5 +1,6 @@
 # models: embedding small places
-# Heads that learn: the host's bytes after 1,000 examples of each kind, teaching without memory, forgetting, and what is refused.
+# Heads that learn: the host's bytes after 1,000 examples of each kind, teaching without memory, forgetting,
+# and what is refused.
 import gc
 import micropython
 import sys

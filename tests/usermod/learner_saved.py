@@ -1,6 +1,7 @@
 # models: embedding small
 # heap: 100000
-# What a head has saved, on littlefs: power cut at places of erase and program, full flash, damaged files, another model's, another version.
+# What a head has saved, on littlefs: power cut at places of erase and program, full flash, damaged files,
+# another model's, another version.
 import gc
 import os
 import struct
@@ -15,7 +16,8 @@ BLOCK, COUNT = 512, 24
 
 
 class Flash:
-    """NOR flash that loses power after so many bytes: nothing happens from then on. Its erase leaves anything where it was cut."""
+    """NOR flash that loses power after so many bytes: nothing happens from then on.
+    Its erase leaves anything where it was cut."""
 
     def __init__(self, data):
         self.data = data
@@ -81,7 +83,8 @@ def teach(h, n, label):
 
 
 def cuts(kind, saves):
-    """Cut the power in each of so many saves; return the number of cuts. Files of 449 to 511 bytes: littlefs never returns.
+    """Cut the power in each of so many saves; return the number of cuts.
+    Files of 449 to 511 bytes: littlefs never returns.
 
     It is an error in a write that does it, behind which a board without power does not run on.
     """

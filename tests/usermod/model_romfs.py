@@ -45,7 +45,8 @@ if VfsRom:
     rom = image(b"m.mica", small)
     vfs.mount(VfsRom(rom), "/testrom")
     m = mica.Model("/testrom/m.mica")
-    # This ROMFS lies on the heap, where a file's view points into the middle of a block: that keeps nothing alive, so copied.
+    # This ROMFS lies on the heap, where a file's view points into the middle of a block: that keeps nothing alive,
+    # so copied.
     print("on the heap", m.copied, run(m) == want)
     vfs.umount("/testrom")
     del rom

@@ -1,5 +1,6 @@
 # models: golden_state small
-# Memory that has run out when a run ends, or a hook is put on or taken off: the arena is free, and nothing is half done.
+# Memory that has run out when a run ends, or a hook is put on or taken off: the arena is free,
+# and nothing is half done.
 import micropython
 
 import mica

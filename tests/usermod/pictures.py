@@ -1,5 +1,6 @@
 # models: seen seen_fed small seen_wrong
-# Frames of cameras as pictures: the bytes of the host, in C and in MicroPython, whole and row by row, and what is refused.
+# Frames of cameras as pictures: the bytes of the host, in C and in MicroPython, whole and row by row,
+# and what is refused.
 from array import array
 from binascii import crc32
 
@@ -13,7 +14,8 @@ except ImportError:
     print("SKIP")
     raise SystemExit
 
-SIZES = ((20, 15, 0, 0, 20, 15, 12, 11), (20, 15, 3, 2, 13, 9, 5, 4), (24, 9, 0, 0, 24, 9, 8, 4))  # as in test_picture.py
+# As in test_picture.py
+SIZES = ((20, 15, 0, 0, 20, 15, 12, 11), (20, 15, 3, 2, 13, 9, 5, 4), (24, 9, 0, 0, 24, 9, 8, 4))
 memory = bytes([(i * 73 + (i >> 3) * 5) & 255 for i in range(904)])
 table = bytes([(i * 11 + 3) & 255 for i in range(768)])
 
@@ -83,7 +85,8 @@ out = bytearray(20)
 short = memoryview(table)[:256]
 _mica.see(n, frame, short, 0, 4, out)
 fails(_mica.see, array("H", n[:9]), frame, short, 0, 4, out)
-for i, v in ((0, 0), (0, 19), (1, 65535), (2, 8), (3, 65535), (4, 0), (5, 14), (6, 0), (7, 65535), (8, 7), (9, 2), (9, 16)):
+for i, v in ((0, 0), (0, 19), (1, 65535), (2, 8), (3, 65535), (4, 0), (5, 14), (6, 0), (7, 65535), (8, 7), (9, 2),
+             (9, 16)):
     bad = array("H", n)
     bad[i] = v
     try:

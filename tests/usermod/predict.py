@@ -33,14 +33,16 @@ want = m.predict([mica.Quantised(small_x)])
 print(len(want), len(want[0]), min(want[0]) >= 0, 0.9 < sum(want[0]) < 1.1)
 for x in (
     floats, tuple(floats), rows, [rows], array("f", floats), [array("f", r) for r in (floats[:32], floats[32:])],
-    mica.Quantised(bytearray(small_x)), mica.Quantised(raw), mica.Quantised(array("b", raw)), fill, mica.Quantised(small_x),
+    mica.Quantised(bytearray(small_x)), mica.Quantised(raw), mica.Quantised(array("b", raw)), fill,
+    mica.Quantised(small_x),
 ):
     print(m.predict([x]) == want, end=" ")
 print(seen)
 integers = [int(v) for v in floats]
 print(m.predict([integers]) == m.predict([array("h", integers)]) == m.predict([array("i", integers)]))
 # Pixels are numbers, whatever holds them.
-for pixels in (array("B", integers), bytearray(integers), bytes(integers), memoryview(bytearray(integers)), memoryview(array("B", integers))):
+for pixels in (array("B", integers), bytearray(integers), bytes(integers), memoryview(bytearray(integers)),
+               memoryview(array("B", integers))):
     print(m.predict([pixels]) == m.predict([integers]), m.predict([[pixels]]) == m.predict([integers]), end=" ")
 print(m.predict([array("B", [200] * 64)]) == m.predict([[200] * 64]))
 for at in range(0, 256, 64):  # each value is divided once: all of them, and too many or too few

@@ -45,8 +45,10 @@ def but(**change):
 
 
 odd = (
-    -1, 0, 1, 2, 5, 65536, 1 << 31, 1 << 32, 1 << 63, 1 << 70, -(1 << 40), 1.5, None, "text", b"bytes", [], (), [1], (1,), (0, 0),
-    (-1, -1), (65535, 65535), (65536, 1), (1 << 40, 1), (1, "x"), (1, None), (1.0, 2.0), (1, 2, 3, 4, 5, 6, 7), {}, object(),
+    -1, 0, 1, 2, 5, 65536, 1 << 31, 1 << 32, 1 << 63, 1 << 70, -(1 << 40), 1.5, None, "text", b"bytes", [], (), [1],
+    (1,), (0, 0),
+    (-1, -1), (65535, 65535), (65536, 1), (1 << 40, 1), (1, "x"), (1, None), (1.0, 2.0), (1, 2, 3, 4, 5, 6, 7), {},
+    object(),
     [[1, 2]], range(2), (3, 3), (0, 3, 1), (65535, 65535, 65535), (1 << 31, 1, 1), (-3, 3, 1), ("3", 3, 1), (3, 3, 2),
 )
 
@@ -73,7 +75,8 @@ for f, args in ((conv2d, conv), (depthwise_conv2d, conv), (max_pool2d, pool), (a
                 continue
             bad(f, *args, **but(**{name: value}))
         for name in ("act_min", "act_max", "x_zero", "y_zero", "groups", "pad_end", "count_include_pad"):
-            if isinstance(value, int) and (name == "count_include_pad" or value == 1 or (name != "groups" and -128 <= value < 128)):
+            small = value == 1 or (name != "groups" and isinstance(value, int) and -128 <= value < 128)
+            if isinstance(value, int) and (name == "count_include_pad" or small):
                 continue  # nothing wrong with that
             if name == "pad_end" and (value is None or value in ((0, 0), (3, 3), (65535, 65535))):
                 continue  # nor with that
@@ -129,7 +132,8 @@ max_pool2d(view[:9], view[9:13], **shapes)
 # gemm: lengths that do not divide.
 g = (array("b", [1, 2, 3]), array("b", [1, 2, 3]), one32, mult, sh)
 gemm(*g, bytearray(1))
-for x, w, b, o in ((0, 3, 1, 1), (2, 3, 1, 1), (3, 0, 1, 1), (3, 3, 0, 1), (3, 3, 2, 1), (4, 3, 1, 1), (6, 3, 1, 1), (3, 3, 1, 0), (3, 3, 1, 2)):
+for x, w, b, o in ((0, 3, 1, 1), (2, 3, 1, 1), (3, 0, 1, 1), (3, 3, 0, 1), (3, 3, 2, 1), (4, 3, 1, 1), (6, 3, 1, 1),
+                   (3, 3, 1, 0), (3, 3, 1, 2)):
     bad(gemm, bytes(x), bytes(w), array("i", [0] * b), array("i", [0] * b), bytes(b), bytearray(o))
 for value in odd:
     for i in range(6):
@@ -188,8 +192,10 @@ whole = memoryview(bytearray(300))
 bad(lut, whole[:4], whole[4:260], whole[258:262])
 six = array("b", range(6))
 for shape, perm in (
-    ((2, 3), (0, 0)), ((2, 3), (0,)), ((2, 3), (0, 2)), ((2, 3), (-1, 0)), ((2, 3), (0, 1, 2)), ((2, 4), (1, 0)), ((0, 3), (1, 0)),
-    ((2, 3), (0, 1 << 33)), ((65535, 65535), (1, 0)), ((65535,) * 6, (0, 1, 2, 3, 4, 5)), ((1,) * 7, (0, 1, 2, 3, 4, 5, 6)),
+    ((2, 3), (0, 0)), ((2, 3), (0,)), ((2, 3), (0, 2)), ((2, 3), (-1, 0)), ((2, 3), (0, 1, 2)), ((2, 4), (1, 0)),
+    ((0, 3), (1, 0)),
+    ((2, 3), (0, 1 << 33)), ((65535, 65535), (1, 0)), ((65535,) * 6, (0, 1, 2, 3, 4, 5)),
+    ((1,) * 7, (0, 1, 2, 3, 4, 5, 6)),
     (None, None), (6, 0), ((6,), ("0",)), ((), ()),
 ):
     bad(transpose, six, bytearray(6), x_shape=shape, perm=perm)

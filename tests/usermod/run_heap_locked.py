@@ -15,7 +15,8 @@ def locked(f):
 
 
 for source, x, arena in (
-    (small, small_x, None), (two, two_x, None), (many, many_x, None), (state, state_x, None), (small, small_x, bytearray(2048)),
+    (small, small_x, None), (two, two_x, None), (many, many_x, None), (state, state_x, None),
+    (small, small_x, bytearray(2048)),
 ):
     m = mica.Model(source, arena)
     answers = []

@@ -5,7 +5,8 @@ import asyncio
 import mica
 
 
-for name, file, x, y in (("small", small, small_x, small_y), ("many", many, many_x, many_y), ("places", places, places_x, places_y)):
+for name, file, x, y in (("small", small, small_x, small_y), ("many", many, many_x, many_y),
+                         ("places", places, places_x, places_y)):
     m = mica.Model(file)
     for us in (0, 1, 30, 100, 1000, 10**6):
         m.start([mica.Quantised(x)])
@@ -39,7 +40,8 @@ m.resume(0)
 m.stop()
 fails(m.output)
 fails(m.start, [[1, 2]])
-print(m.arena.busy, m.predict([mica.Quantised(small_x)], raw=True)[0] == mica.Model(small).predict([mica.Quantised(small_x)], raw=True)[0])
+print(m.arena.busy, m.predict([mica.Quantised(small_x)],
+                              raw=True)[0] == mica.Model(small).predict([mica.Quantised(small_x)], raw=True)[0])
 m.start()
 m.deinit()
 print(other.arena.busy)
@@ -102,7 +104,8 @@ async def main():
     print(await a.arun(slice_us=10**6), bytes(a.output()) == small_y)
 
     # Two models at once.
-    rs = await asyncio.gather(a.arun([mica.Quantised(small_x)], slice_us=1), b.arun([mica.Quantised(many_x)], slice_us=1))
+    rs = await asyncio.gather(a.arun([mica.Quantised(small_x)], slice_us=1), b.arun([mica.Quantised(many_x)],
+        slice_us=1))
     print(rs[0] == want, rs[1] == b.predict([mica.Quantised(many_x)]))
 
     # Cancelled.

@@ -8,7 +8,8 @@ whole = mica.Model(small)
 print(m.arena is whole.arena, m._m.info.arena_bytes, whole._m.info.arena_bytes)
 print(m)
 print([(s.first, s.strip, s.rows) for s in m._steps], [(s.first, s.strip) for s in whole._steps])
-print([layer.name for layer in m.layers], [layer.bytes for layer in m.layers] == [layer.bytes for layer in whole.layers])
+print([layer.name for layer in m.layers],
+      [layer.bytes for layer in m.layers] == [layer.bytes for layer in whole.layers])
 
 
 def run():

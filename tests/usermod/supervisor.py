@@ -65,7 +65,8 @@ for _ in range(5):
         s.predict([mica.Quantised(x)])
     gc.collect()
     grown.append(gc.mem_alloc() - before)
-print(min(grown) < 512 or grown)  # what is lost is lost each time; a word that looks like an address keeps a block, once
+# What is lost is lost each time; a word that looks like an address keeps a block, once
+print(min(grown) < 512 or grown)
 counts(s)
 fails(s.predict, [])
 fails(s.predict, [[1, 2]])
@@ -138,7 +139,8 @@ counts(s)
 ms[0] = 0
 print(s.predict([mica.Quantised(x)]) == want)
 
-# Somebody writes past the arena's end: before a run, and in one. In both places it is noticed, and what follows is right.
+# Somebody writes past the arena's end: before a run, and in one.
+# In both places it is noticed, and what follows is right.
 import uctypes
 
 arena = mica.Arena(4096)

@@ -1,5 +1,6 @@
 # models: golden golden_state
-# Whatever one flipped bit makes of a model in RAM, a Supervisor counts and mends: nothing of it comes out as the caller's mistake.
+# Whatever one flipped bit makes of a model in RAM, a Supervisor counts and mends: nothing of it comes out as the
+# caller's mistake.
 import sys
 from array import array
 

@@ -1,8 +1,8 @@
 """The engine as a native module, on firmware that has no mica in it: the scripts of the built-in module, with the same
 .exp files; the digits layer by layer; and installing it with the real mpremote.
 
-Building firmware takes long, so on some boards the native module takes the place of the built-in one in the firmware that
-other tests use. MICA_STOCK=1 builds and uses firmware without mica on all of them. The Pico's is that of
+Building firmware takes long, so on some boards the native module takes the place of the built-in one in the firmware
+that other tests use. MICA_STOCK=1 builds and uses firmware without mica on all of them. The Pico's is that of
 tests/e2e/test_first_hour.py, too.
 """
 
@@ -52,12 +52,13 @@ DEMO = Path(mica.__file__).parent / "demo"
 ARCH = {"UNIX": "x64", "MPS2_AN385": "armv7m", "VIRT_RV32": "rv32imc", "RPI_PICO": "armv6m"} | (
     {"QEMU_M0": "armv6m", **({"XTENSA_WIN": "xtensawin"} if HAS_WINDOWS else {})} if ALL else {}
 )
-STOCK = list(ARCH) if os.environ.get("MICA_STOCK") else ["UNIX", *["MPS2_AN385", *["XTENSA_WIN"] * HAS_WINDOWS] * ALL, "RPI_PICO"]
+STOCK = list(ARCH) if os.environ.get("MICA_STOCK") else ["UNIX", *["MPS2_AN385", *["XTENSA_WIN"] * HAS_WINDOWS] * ALL,
+                                                         "RPI_PICO"]
 
 ASIDE = "aside/_mica"  # where the native module lies that takes the place of a built-in one
 
-# Lines of .exp files that are others here. A native module cannot find out whether a memoryview begins where a block of the
-# heap does, so a model in a memoryview of bytes is copied.
+# Lines of .exp files that are others here. A native module cannot find out whether a memoryview begins where a block of
+# the heap does, so a model in a memoryview of bytes is copied.
 DIFFERENT = {
     "model_load": {2: "memoryview True True True", 3: "16 in True True True", 12: "kept alive by a view True True"}
 }
@@ -74,8 +75,8 @@ def installed(arch: str) -> dict[str, bytes]:
 def native_board(
     name: str, more: dict[str, bytes] | None = None, version: str = DEFAULT, module: bytes | None = None
 ) -> Iterator[Link]:
-    """A board with mica installed, `module` as its native module if given: on the unix port in its current folder, else in
-    its ROMFS, with `more` files."""
+    """A board with mica installed, `module` as its native module if given: on the unix port in its current folder,
+    else in its ROMFS, with `more` files."""
     facts = load_board(name)
     stock = name in STOCK and (ALL or version == DEFAULT)
     image = stock_image(name, choose(version)) if stock else build.build(facts, micropython=choose(version)).image
@@ -99,7 +100,8 @@ def take_native(board: Link) -> None:
     """If the firmware contains mica, replace the built-in module by the native one; check that it is in use."""
     aside = ASIDE.replace("/", ".")
     board.exec(
-        f"import sys, _mica\nif not hasattr(_mica, '__file__'):\n import {aside}\n sys.modules['_mica'] = sys.modules[{aside!r}]\n"
+        f"import sys, _mica\nif not hasattr(_mica, '__file__'):\n import {aside}\n sys.modules['_mica'] = "
+        f"sys.modules[{aside!r}]\n"
         # What the boot has imported knows the built-in one.
         " for name in list(sys.modules):\n  if name.split('.')[0] == 'mica': del sys.modules[name]"
     )
@@ -141,7 +143,8 @@ def expected_lines(name: str) -> str:
 
 
 def smaller_module(board: str, files: Sequence[bytes]) -> bytes | None:
-    """A module with the kernels of these files alone, for a board whose RAM a whole one and a built-in mica leave too little of."""
+    """A module with the kernels of these files alone, for a board whose RAM a whole one and a built-in mica leave too
+    little of."""
     if board != "QEMU_M0":
         return None
     kernels = {s.kernel for data in files for s in codec.decode(data).steps}
@@ -168,7 +171,8 @@ ON_CORTEX_M3 = ["model_corrupt", "raw_kernels", "row_ranges"]
 @nightly
 @pytest.mark.parametrize("name", ON_EMULATORS)
 def test_script_on_newest(native_newest_unix: Link, name: str, models: dict[str, bytes]) -> None:  # noqa: F811
-    """A module built with one MicroPython runs on the stock firmware of the other: on each run, in tests/e2e/test_release.py."""
+    """A module built with one MicroPython runs on the stock firmware of the other: on each run,
+    in tests/e2e/test_release.py."""
     assert run_native(native_newest_unix, name, models) == expected_lines(name)
 
 
@@ -220,7 +224,8 @@ def test_emulated(
 
 
 def test_a_stock_image_of_ones_own(digits: bytes, tmp_path: Path) -> None:
-    """mica emu --image: any firmware of an RP2040, found by its chip, with a flash of its own; mica fit --native knows the heap that is left."""
+    """mica emu --image: any firmware of an RP2040, found by its chip, with a flash of its own;
+    mica fit --native knows the heap that is left."""
     image = tmp_path / "stock.uf2"
     image.write_bytes(stock_image("RPI_PICO").read_bytes())
     env = {**os.environ, "MICA_FLASH": str(tmp_path / "flash.bin")}
@@ -335,8 +340,9 @@ sys.modules["mip"] = mip
 
 
 def test_install_chooses(package: Path, tmp_path: Path) -> None:
-    """The same on the unix port, from a folder and from an address. A file that is not the package's, such as one that a
-    server was made to give, is never installed, and the old one stays."""
+    """The same on the unix port, from a folder and from an address.
+    A file that is not the package's, such as one that a server was made to give, is never installed,
+    and the old one stays."""
     forged = tmp_path / "forged"
     shutil.copytree(package, forged)
     for name in ("x64/_mica.mpy", "mica/learn.mpy"):
@@ -390,7 +396,8 @@ def test_ram_of_a_whole_module() -> None:
 
 
 def test_packed_messages() -> None:
-    """Every message comes back from its packed bytes, all of which are less than 0.6 of the texts; ends of others lie in those."""
+    """Every message comes back from its packed bytes, all of which are less than 0.6 of the texts;
+    ends of others lie in those."""
     texts = {text.encode() for text in natmod._messages()}
     assert b"give a file that `mica pack` wrote" in texts and b"conv2d_s8" not in texts
     packed, pairs = native_image.pack(texts)
@@ -406,8 +413,8 @@ def test_packed_messages() -> None:
 @pytest.mark.parametrize("target", ["UNIX"])
 def test_for_a_model(target: str, digits: bytes, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """--for leaves out kernels that the model does not need: the module is smaller, the model runs in C, and others
-    name their missing kernels. Decision trees are compiled: such a model answers though its tables are spoilt after it was loaded, and
-    another one runs from its tables."""
+    name their missing kernels. Decision trees are compiled: such a model answers though its tables are spoilt after it
+    was loaded, and another one runs from its tables."""
     (tmp_path / "digits.mica").write_bytes(digits)
     with np.load(CLASSIC / "forest.npz") as data:
         forest = compile_file(CLASSIC / "forest.onnx", {"x": data["x"]}).data

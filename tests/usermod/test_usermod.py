@@ -1,9 +1,11 @@
 """The user module on boards: each script of this folder runs there, and prints the lines of its .exp file.
 
-A script's first line may name models, `# models: small two`: usermod_models.py makes them, and they are put on the board as
-globals, as is fails(f, ...), which prints what a call raises. `# heap: 260000` says how many free bytes it needs, and
-`# needs: mica.fallback` a module. A script that prints SKIP, or has too little heap or no such module, needs something
-that the board lacks: SKIPS has all of them. All that is done on the newest MicroPython too: on this computer, and with `scripts/test --all` on the emulated Cortex-M3.
+A script's first line may name models, `# models: small two`: usermod_models.py makes them,
+and they are put on the board as globals, as is fails(f, ...), which prints what a call raises.
+`# heap: 260000` says how many free bytes it needs, and `# needs: mica.fallback` a module.
+A script that prints SKIP, or has too little heap or no such module, needs something
+that the board lacks: SKIPS has all of them. All that is done on the newest MicroPython too: on this computer,
+and with `scripts/test --all` on the emulated Cortex-M3.
 """
 
 from __future__ import annotations
@@ -26,7 +28,8 @@ from usermod_models import build
 
 HERE = Path(__file__).parent
 SCRIPTS = sorted(p.stem for p in HERE.glob("*.exp"))
-# Which script says SKIP on which board, and why. Any other SKIP is something that has gone; one that no longer skips, too.
+# Which script says SKIP on which board, and why. Any other SKIP is something that has gone;
+# one that no longer skips, too.
 SKIPS = {
     ("arena_threads", "MPS2_AN385"): "this MicroPython has no threads",
     ("fallback", "RPI_PICO@emu"): "its firmware lacks no kernel, and has none in MicroPython",
@@ -63,7 +66,8 @@ def newest_of_session(request: pytest.FixtureRequest) -> Iterator[Link]:
     facts = load_board(request.param)
     image = build_firmware(facts, micropython=choose(NEWEST)).image
     with UnixBoard(facts, image) if facts.port.program else EmulatedBoard(facts, image) as board:
-        assert board.exec("import sys\nprint(sys.implementation.version[:3])") == f"({NEWEST.replace('.', ', ')})\n".encode()
+        version = board.exec("import sys\nprint(sys.implementation.version[:3])")
+        assert version == f"({NEWEST.replace('.', ', ')})\n".encode()
         yield board
 
 
@@ -106,8 +110,10 @@ def test_help(kind: str, request: pytest.FixtureRequest) -> None:
     said = board.exec("import mica\nhelp(mica)").decode()
     listed = {line.split(" -- ")[0].strip() for line in said.splitlines() if " -- " in line}
     assert {"Model", "Supervisor", "generate", "motion", "hooks", "slots", "cores"} <= listed
-    assert {name for name in listed if name.startswith("_")} <= {"__doc__", "__name__", "__path__", "__file__", "__version__"}
-    assert "__doc__ -- mica.Model(file) or mica.load(file): predict([x])" in said and "motion -- <mica.motion, imported" in said
+    assert {name for name in listed if name.startswith("_")} <= {"__doc__", "__name__", "__path__", "__file__",
+                                                                 "__version__"}
+    assert "__doc__ -- mica.Model(file) or mica.load(file): predict([x])" in said
+    assert "motion -- <mica.motion, imported" in said
     code = """
 import gc, sys
 def loaded():
@@ -136,7 +142,8 @@ except AttributeError as e:
     assert board.exec(code).decode().splitlines() == [
         "True True ['mica.files', 'mica.layer', 'mica.model']",
         "['mica.files', 'mica.layer', 'mica.model'] True True",
-        "True True True ['mica.audio', 'mica.boxes', 'mica.files', 'mica.layer', 'mica.model', 'mica.motion', 'mica.wav']",
+        ("True True True ['mica.audio', 'mica.boxes', 'mica.files', 'mica.layer', 'mica.model', "
+        "'mica.motion', 'mica.wav']"),
         "True True",
         "5",
         "'module' object has no attribute 'modle'",
@@ -190,12 +197,14 @@ def compared(script: str, got: str) -> str:
 
 
 def test_skips() -> None:
-    """A skip that the table does not have fails, an entry that skips no longer, and one of a script that there is not."""
+    """A skip that the table does not have fails, an entry that skips no longer,
+    and one of a script that there is not."""
     there = (HERE / "predict.exp").read_text()
     assert judge(("predict", "UNIX"), there) is None
     assert "SKIPS says False" in str(judge(("predict", "UNIX"), "SKIP\n"))
     where = ("gc_views", "RPI_PICO@emu")
-    assert judge(where, "SKIP\n") is None and "SKIPS says True" in str(judge(where, (HERE / "gc_views.exp").read_text()))
+    assert judge(where, "SKIP\n") is None and "SKIPS says True" in str(judge(where,
+        (HERE / "gc_views.exp").read_text()))
     assert {script for script, _ in SKIPS} <= set(SCRIPTS)
 
 

@@ -1,6 +1,8 @@
-"""worker_esp32.c where neither ESP-IDF nor a chip is: compiled for the host against a stand-in for FreeRTOS over threads.
+"""worker_esp32.c where neither ESP-IDF nor a chip is: compiled for the host against a stand-in for FreeRTOS over
+threads.
 
-This shows that its C is sound and that a job is given, done elsewhere and waited for. It does not show that it works on an ESP32.
+This shows that its C is sound and that a job is given, done elsewhere and waited for.
+It does not show that it works on an ESP32.
 """
 
 from __future__ import annotations

@@ -136,7 +136,8 @@ def deep() -> ModelFile:
 
 
 def signal() -> ModelFile:
-    """Layers of one row, with windows of every kind along it and pads that some of them reach, in the layouts of `mica pack`."""
+    """Layers of one row, with windows of every kind along it and pads that some of them reach,
+    in the layouts of `mica pack`."""
     rng = np.random.default_rng(7)
     thirds = {"mult": np.array([2**30, 2**30, 1431655765], np.int32), "shift": np.array([-1, 0, 1], np.int8)}
 
@@ -257,7 +258,8 @@ def narrow7() -> ModelFile:
 
 
 def lent(rows: int = 65) -> ModelFile:
-    """A convolution with more activations than any board's static arena has, and a wish for scratch that all of them can grant."""
+    """A convolution with more activations than any board's static arena has,
+    and a wish for scratch that all of them can grant."""
     rng = np.random.default_rng(7)
     return ModelFile(
         tensors=[

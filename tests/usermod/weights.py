@@ -1,5 +1,6 @@
 # models: small dense by_rows lent
-# Copies of constants in RAM: the bytes of every answer stay, memory comes back, and what fails leaves the layer in flash.
+# Copies of constants in RAM: the bytes of every answer stay, memory comes back,
+# and what fails leaves the layer in flash.
 import gc
 from binascii import crc32
 

@@ -143,7 +143,8 @@ def test_every_view(made: Path, given: Path, tmp_path: Path) -> None:
         assert "passed here" in view["report"] and "Memory over time" in view["report"]
         assert "It fits." in view["board"] and "cycles" in view["board"]
         assert view["boxes"] == len(codec.decode(digits).steps) + 1
-        # The chart of memory has names and numbers; a part that is cut says that it scrolls; a file is no model of the list.
+        # The chart of memory has names and numbers; a part that is cut says that it scrolls;
+        # a file is no model of the list.
         assert {"byte", "0", f"{codec.decode(digits).arena_bytes:,}", "1"} <= set(view["names"]), view["names"]
         assert any("/" in name or "conv" in name.lower() for name in view["names"])
         assert ("layers" in view["scrolls"]) == (view["width"] == 390) and view["listed"] == ""
@@ -264,7 +265,8 @@ def check_push(seen: dict[str, Any]) -> None:
 
 
 def check_stock(stock: dict[str, str], out: Path, made: Path) -> None:
-    """A Pico without mica gets it beside its firmware; the firmware that the page hands out is that of mica flash --with."""
+    """A Pico without mica gets it beside its firmware; the firmware that the page hands out is that of mica flash
+    --with."""
     assert "mica is not there yet" in stock["before"] and "Install mica beside its firmware" in stock["before"]
     assert f"mica {mica.__version__} is there, with the kernels armv6m" in stock["after"]
     assert "words.mica is on the board, at words.mica" in stock["push"] and "passed" in stock["selftest"]
@@ -297,7 +299,8 @@ def test_first_load(made: Path) -> None:
     more += [path.relative_to(made).as_posix() for path in (made / "pico").rglob("*.*js")]
     pico = sum(len(gzip.compress((made / name).read_bytes(), 6)) for name in more)
     print(
-        f"with the virtual Pico: {sum(sizes.values()) + pico:,} bytes, of which {(made / 'pico' / 'flash.gz').stat().st_size:,} are its flash"
+        f"with the virtual Pico: {sum(sizes.values()) + pico:,} bytes, of which "
+        f"{(made / 'pico' / 'flash.gz').stat().st_size:,} are its flash"
     )
     assert sum(sizes.values()) + pico <= WITH_PICO
     assert "MicroPython" in (made / "pico" / "flash.gz.NOTICES.txt").read_text()

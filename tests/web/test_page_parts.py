@@ -1,4 +1,5 @@
-"""Modules of the page that work without one: images for a board's ROM, files of recordings and firmware, and the rule of fit."""
+"""Modules of the page that work without one: images for a board's ROM, files of recordings and firmware,
+and the rule of fit."""
 
 from __future__ import annotations
 
@@ -152,11 +153,13 @@ def test_fit(
 def test_the_terminals_lines_are_bounded() -> None:
     """A board's word moves the cursor anywhere: at most to the end of a line, and a longer line goes on in the next."""
     program = f"""
-    globalThis.document = {{ createElement: () => ({{ setAttribute() {{}}, append() {{}} }}), getElementById: () => ({{ replaceChildren() {{}} }}) }};
+    const made = () => ({{ setAttribute() {{}}, append() {{}} }});
+    globalThis.document = {{ createElement: made, getElementById: () => ({{ replaceChildren() {{}} }}) }};
     const {{ COLUMNS, Terminal }} = await import( {json.dumps((PAGE / "terminal.mjs").as_uri())});
     const element = {{ addEventListener() {{}} }};
     const terminal = new Terminal(element, () => {{}});
-    const found = ['\\x1b[500000000Cx', '\\x1b[9999999C\\x1b[9999999Cab\\n', 'y'.repeat(2 * COLUMNS + 5)].map((text) => {{
+    const texts = ['\\x1b[500000000Cx', '\\x1b[9999999C\\x1b[9999999Cab\\n', 'y'.repeat(2 * COLUMNS + 5)];
+    const found = texts.map((text) => {{
       terminal.write(new TextEncoder().encode(text));
       return element.textContent.split('\\n').map((line) => line.length);
     }});

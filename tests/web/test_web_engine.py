@@ -1,4 +1,5 @@
-"""The engine as WebAssembly: the host's bytes on every golden file, kernel and front end, in Node.js and in Chromium; the same refusals."""
+"""The engine as WebAssembly: the host's bytes on every golden file, kernel and front end, in Node.js and in Chromium;
+the same refusals."""
 
 from __future__ import annotations
 
@@ -93,7 +94,8 @@ def front_end(folder: Path, name: str) -> bytes:
     """A network behind a front end."""
     words, shape = FRONT_ENDS[name]
     sizes, n = ",".join(map(str, (1, *shape))), int(np.prod(shape))
-    net = f'<ir_version: 8, opset_import: ["" : 17]> g (float[{sizes}] x) => (float[1,4] y) {{ a = Flatten(x) y = MatMul(a, w) }}'
+    net = f'<ir_version: 8, opset_import: ["" : 17]> g (float[{sizes}] x) => (float[1,4] y) '
+    net += "{ a = Flatten(x) y = MatMul(a, w) }"
     model = onnx.parser.parse_model(net)
     weights = np.random.default_rng(1).standard_normal((n, 4)).astype(np.float32)
     model.graph.initializer.append(onnx.numpy_helper.from_array(weights, "w"))
@@ -206,7 +208,8 @@ def test_damaged_files(built: Path, tmp_path: Path) -> None:
 def test_pictures(colours: str, channels: int, planes: bool, built: Path, tmp_path: Path) -> None:
     """A canvas's bytes become those that the host makes of the same pixels."""
     shape = f"1,{channels},12,16" if planes else f"1,12,16,{channels}"
-    net = f'<ir_version: 8, opset_import: ["" : 17]> g (float[{shape}] x) => (float[1,4] y) {{ a = Flatten(x) y = MatMul(a, w) }}'
+    net = f'<ir_version: 8, opset_import: ["" : 17]> g (float[{shape}] x) => (float[1,4] y) '
+    net += "{ a = Flatten(x) y = MatMul(a, w) }"
     model = onnx.parser.parse_model(net)
     w = np.random.default_rng(1).standard_normal((192 * channels, 4)).astype(np.float32)
     model.graph.initializer.append(onnx.numpy_helper.from_array(w, "w"))
@@ -357,7 +360,8 @@ def test_types(built: Path, tmp_path: Path) -> None:
 
 @nightly
 def test_time_beside_native(built: Path, tmp_path: Path) -> None:
-    """Of CPU time, the fastest of many short measurements; the bound is wide, since other work on the machine disturbs them.
+    """Of CPU time, the fastest of many short measurements; the bound is wide,
+    since other work on the machine disturbs them.
 
     The native engine has its loops of 128 bits: WebAssembly has no wider vectors.
     """

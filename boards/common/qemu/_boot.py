@@ -1,5 +1,5 @@
-# Mounts the RAM disk at '/', and what is in the ROMFS window at /rom. Runs at power-on, when the memory is empty, and after
-# each soft reset, when the files of before are still there.
+# Mounts the RAM disk at '/', and what is in the ROMFS window at /rom.
+# Runs at power-on, when the memory is empty, and after each soft reset, when the files of before are still there.
 import vfs
 import _board
 

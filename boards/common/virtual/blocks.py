@@ -1,6 +1,7 @@
 """Register blocks: clocks, resets, timers, watchdog, and those that only keep what is written.
 
-A block answers None, or False, for a register that it does not model: the board then stops with its name. Offsets and bits:
+A block answers None, or False, for a register that it does not model: the board then stops with its name.
+Offsets and bits:
 RP2350 datasheet, the chapter of each block; what the RP2040 has elsewhere is in its Facts.
 """
 

@@ -23,7 +23,8 @@ class Device(Protocol):
 class I2c(Block):
     """A controller. `device` answers where `wired()`; an address that nobody answers aborts the transfer."""
 
-    DATA, STAT, MASK, RAW, ENABLE, STATUS, TX_LEVEL, RX_LEVEL, SOURCE = 0x10, 0x2C, 0x30, 0x34, 0x6C, 0x70, 0x74, 0x78, 0x80
+    DATA, STAT, MASK, RAW, ENABLE = 0x10, 0x2C, 0x30, 0x34, 0x6C
+    STATUS, TX_LEVEL, RX_LEVEL, SOURCE = 0x70, 0x74, 0x78, 0x80
     RX_FULL, TX_EMPTY, ABORTED, STOPPED = 1 << 2, 1 << 4, 1 << 6, 1 << 9
     # Bits that reading a register clears; the first clears all.
     CLEARS = dict(zip(range(0x40, 0x6C, 4), (0xFFF, 1, 2, 8, 32, 64, 128, 256, 512, 1024, 2048), strict=True))
@@ -42,7 +43,8 @@ class I2c(Block):
         self.direction: int | None = None  # of the transfer that goes on
 
     def raw(self) -> int:
-        return self.happened | (self.RX_FULL if len(self.got) > self.get(0x38) else 0) | (0 if self.queue else self.TX_EMPTY)
+        full = self.RX_FULL if len(self.got) > self.get(0x38) else 0
+        return self.happened | full | (0 if self.queue else self.TX_EMPTY)
 
     def read(self, o: int) -> int | None:
         if o == self.DATA:
@@ -201,7 +203,8 @@ class Adc(Block):
         return None if value is None else value | more.get(o, 0)
 
     def write(self, o: int, value: int) -> bool:
-        known = super().write(o, value & ~(self.ONCE | self.READY) if o == self.CS else value & ~0xFFF00 if o == self.FCS else value)
+        kept = {self.CS: ~(self.ONCE | self.READY), self.FCS: ~0xFFF00}.get(o, -1)
+        known = super().write(o, value & kept)
         if o == self.CS:
             if value & 1 and value & (self.ONCE | self.MANY):
                 self.busy = True

@@ -31,10 +31,11 @@ QUANTUM = 100  # cycles of a turn where both cores run
 ALONE = 2000  # cycles for which core 1 runs alone before time is looked at
 OFF, IN_ROM, RUNNING, SLEEPS = range(4)  # core 1
 START = (0, 0, 1)  # what its boot ROM waits for, before vector table, stack and entry
-# What the board itself reads, where a real Pico 2 has nothing: cycles of core 0 since power-on, and of core 1, and instructions
-# of core 0. Reading a low word keeps the high one. A word of "mica" tells that it is there.
+# What the board itself reads, where a real Pico 2 has nothing: cycles of core 0 since power-on, and of core 1,
+# and instructions of core 0. Reading a low word keeps the high one. A word of "mica" tells that it is there.
 MAGIC = 0x6163696D
-COSTS_OF_BLOCKS = 0x20  # a register there: a write keeps what each block of code has cost, of both cores, since the write before
+# A register there: a write keeps what each block of code has cost, of both cores, since the write before
+COSTS_OF_BLOCKS = 0x20
 WAITS = 0x28  # cycles in which core 0 waited for flash, of all; then core 1
 SPENT = np.dtype([("address", "<u4"), ("instructions", "<u8"), ("cycles", "<u8")])
 
@@ -291,7 +292,8 @@ class Chip:
             return
         alarm = getattr(core, "tick_alarm", None)
         if alarm is None:
-            alarm = core.tick_alarm = self.clock.alarm(functools.partial(self._tick, core))  # type: ignore[attr-defined]
+            alarm = core.tick_alarm = self.clock.alarm(functools.partial(self._tick,
+                core))  # type: ignore[attr-defined]
         if core.ticking():
             left = core.tick_period() - (core.state.cycles - core.tick_from) % core.tick_period()
             alarm.schedule(left * self.clock.nanos_per_cycle)

@@ -79,7 +79,8 @@ class Clock:
         self.ring()
 
     def poll(self, alarm: Alarm) -> None:
-        """A program asks again and again whether an alarm has rung: let time pass for it, which is faster than its loop."""
+        """A program asks again and again whether an alarm has rung: let time pass for it,
+        which is faster than its loop."""
         if alarm in self.alarms:
             self.state.cycles += max(0, min(POLL, int((alarm.at - self.nanos) / self.nanos_per_cycle)))
 

@@ -1,7 +1,8 @@
 """A Cortex-M33 or M0+: exceptions, interrupts, SysTick, registers of its private bus, around Unicorn's instructions.
 
-Sources: Armv8-M Architecture Reference Manual (DDI 0553), B3 and D1. Exceptions are nested by priority. The frame has the
-floating-point registers where the program uses them, written at once: lazy stacking would write the same bytes later.
+Sources: Armv8-M Architecture Reference Manual (DDI 0553), B3 and D1. Exceptions are nested by priority.
+The frame has the floating-point registers where the program uses them, written at once: lazy stacking would write the
+same bytes later.
 """
 
 import struct
@@ -230,7 +231,8 @@ class Core:
             self.stop("an instruction that Unicorn does not know")
 
     def code_in_flash(self) -> bool:
-        """True if the turn has ended since code begins in a page of flash, or goes on in the next one, that was data so far."""
+        """True if the turn has ended since code begins in a page of flash, or goes on in the next one,
+        that was data so far."""
         return any(self.processor.code_in(self.state.pc + more) for more in (0, 2))
 
     def exception(self, kind: int) -> None:
@@ -247,7 +249,9 @@ class Core:
             self.stop(f"fault (Unicorn's exception {kind})")
 
     def stop(self, message: str) -> NoReturn:
-        raise Stopped("crash", f"core {self.number}: {message}, at {self.state.pc:#010x}, called from {self.uc.reg_read(R[14]):#010x}")
+        raise Stopped("crash",
+                      f"core {self.number}: {message}, at {self.state.pc:#010x}, called from "
+                      f"{self.uc.reg_read(R[14]):#010x}")
 
     # --- SysTick: counts the core's cycles, and the chip rings where it comes to 0
 
@@ -357,8 +361,10 @@ class Core:
         self.chip.systick_changed(self)
 
     def _known(self, o: int) -> int:
-        """Registers that keep what is written, with no effect here: of debugging, of the MPU while it is off, of security."""
-        plain = o < 0x3000 or 0xED0C <= o < 0xEE00 or 0xEF34 <= o < 0xEF40 or o in (0xE008, 0xE00C, 0xE01C) or 0x80000 <= o < 0x80200
+        """Registers that keep what is written, with no effect here: of debugging, of the MPU while it is off,
+        of security."""
+        plain = o < 0x3000 or 0xED0C <= o < 0xEE00 or 0xEF34 <= o < 0xEF40 or o in (0xE008, 0xE00C,
+            0xE01C) or 0x80000 <= o < 0x80200
         if not plain:
             self.stop(f"the core's register {0xE0000000 + o:#x} is not modelled")
         return o

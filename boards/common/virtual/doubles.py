@@ -1,7 +1,8 @@
 """The coprocessor for double precision, by the SDK's sequences of instructions (RP2350 datasheet, 3.6.2).
 
-It keeps both operands as they are; an answer is computed when it is read. So what a sequence computes with the mantissas in
-between does not matter, and reads as 0. Numbers are rounded to nearest; denormal ones are 0.
+It keeps both operands as they are; an answer is computed when it is read.
+So what a sequence computes with the mantissas in between does not matter, and reads as 0.
+Numbers are rounded to nearest; denormal ones are 0.
 """
 
 import numpy as np

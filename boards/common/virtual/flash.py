@@ -38,7 +38,8 @@ class Qmi(Block):
 
     def __init__(self, flash: "Flash") -> None:
         chip = TABLE["rp2350"]
-        super().__init__("XIP_QMI", range(0, 0x54, 4), {self.TIMING: chip["M0_TIMING"], self.FORMAT: chip["M0_RFMT"], self.COMMAND: chip["M0_RCMD"]})
+        super().__init__("XIP_QMI", range(0, 0x54, 4), {self.TIMING: chip["M0_TIMING"], self.FORMAT: chip["M0_RFMT"],
+                                                        self.COMMAND: chip["M0_RCMD"]})
         self.flash = flash
         self.changed()
 
@@ -201,7 +202,8 @@ class Flash:
         self.call("forget", address, everything)
 
     def maintain(self, address: int, size: int, value: int) -> None:
-        """A write to the space of maintenance: what is to be done stands in the low bits; nothing here is ever dirty."""
+        """A write to the space of maintenance: what is to be done stands in the low bits;
+        nothing here is ever dirty."""
         what, at = address & 7, address & ~7 & 0x3FFFFFF
         if what == 0:  # by set and way
             self.call("forget_way", at)

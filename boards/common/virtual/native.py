@@ -16,7 +16,8 @@ PAGE, CHUNK = 4096, 65536  # Unicorn knows about a thousand places: flash is cut
 NOW = 0  # of State.until
 GOES_ON, SLEEPS_FOR_EVENT, INVALID, EXCEPTION = range(4)  # why a turn has ended; hooks.c has them too
 BLOCK = np.dtype([("instructions", "<u8"), ("cycles", "<u8"), ("sum", "<u4"), ("size", "<u2"), ("each", "V26")])
-PRIMASK, BASEPRI, FAULTMASK = (arm_const.UC_ARM_REG_PRIMASK, arm_const.UC_ARM_REG_BASEPRI, arm_const.UC_ARM_REG_FAULTMASK)
+PRIMASK, BASEPRI, FAULTMASK = (arm_const.UC_ARM_REG_PRIMASK, arm_const.UC_ARM_REG_BASEPRI,
+                               arm_const.UC_ARM_REG_FAULTMASK)
 
 Read = Callable[[int, int], int]  # address, bytes
 Write = Callable[[int, int, int], None]  # address, bytes, value
@@ -194,7 +195,8 @@ class Processor:
                 raise RuntimeError(f"Unicorn refuses {hook}")
 
     def _map_flash(self, m: Memory) -> None:
-        """All of it is registers, which see each load; a page that code runs from becomes memory, whose blocks are looked up as they begin."""
+        """All of it is registers, which see each load; a page that code runs from becomes memory,
+        whose blocks are looked up as they begin."""
         self.state.flash = self.native.flash
         self.flash = m
         self.code_pages = (ctypes.c_uint8 * (m.size // PAGE))()
@@ -211,7 +213,8 @@ class Processor:
 
     def code_in(self, address: int) -> bool:
         """Make a page of flash memory, that code is to run from; False: it is none, or is memory already."""
-        if self.native.flash is None or not 0 <= (at := address - self.flash.bases[0]) < self.flash.size or self.code_pages[at // PAGE]:
+        at = address - self.flash.bases[0] if self.native.flash is not None else -1
+        if not 0 <= at < self.flash.size or self.code_pages[at // PAGE]:
             return False
         page, chunk = address & -PAGE, address & -CHUNK
         if any(self.code_pages[at // CHUNK * (CHUNK // PAGE) :][: CHUNK // PAGE]):
@@ -244,7 +247,8 @@ class Processor:
         memory: ctypes.Array[ctypes.c_char] | None = None,
         told: tuple[int, int] = (0, 0),
     ) -> None:
-        """Answer `size` bytes at `base` by read and write. With `memory` they are it; `write` is called for those in `told`.
+        """Answer `size` bytes at `base` by read and write. With `memory` they are it;
+        `write` is called for those in `told`.
 
         cycles: what reading and writing takes beyond a load and a store.
         """
@@ -254,11 +258,14 @@ class Processor:
         self._kept += [r, memory]
         self._map(base, size, "mica_read", "mica_write", ctypes.byref(r))
 
-    def run(self, limit: int, second: "Processor | None" = None, quantum: int = 0, io: tuple[int, int, int] = (0, 0, 0)) -> None:
-        """Run this one, or both in turns of `quantum` cycles. io: of pio.c, its memory, its time at cycle 0, cycles between two looks."""
+    def run(self, limit: int, second: "Processor | None" = None, quantum: int = 0, io: tuple[int, int, int] = (0, 0,
+        0)) -> None:
+        """Run this one, or both in turns of `quantum` cycles. io: of pio.c, its memory, its time at cycle 0,
+        cycles between two looks."""
         states = (ctypes.byref(self.state), ctypes.byref(second.state) if second else None)
         memory, begun, each = io
-        times = (ctypes.c_int64(limit), ctypes.c_int64(quantum), ctypes.c_void_p(memory), ctypes.c_int64(begun), ctypes.c_int64(each))
+        times = (ctypes.c_int64(limit), ctypes.c_int64(quantum), ctypes.c_void_p(memory), ctypes.c_int64(begun),
+                 ctypes.c_int64(each))
         self.native.hooks.mica_run(*states, *times)
 
     def meets(self, other: "Processor | None") -> None:

@@ -1,4 +1,5 @@
-"""Python's side of pio.c, dma.c and sound.c: PIO, DMA and the microphone at their pins. Blocks in Python give DMA their requests by `asks`."""
+"""Python's side of pio.c, dma.c and sound.c: PIO, DMA and the microphone at their pins.
+Blocks in Python give DMA their requests by `asks`."""
 
 import ctypes
 import math
@@ -25,7 +26,8 @@ _WORD = ctypes.c_uint32
 
 
 class _Source(ctypes.Structure):
-    _fields_ = (*((name, _WORD) for name in "kind clock select data rate count news got".split()), ("samples", ctypes.c_void_p))
+    _fields_ = (*((name, _WORD) for name in "kind clock select data rate count news got".split()),
+                ("samples", ctypes.c_void_p))
     _fields_ += tuple((name, _WORD) for name in ("at", "word", "right", "next", "told", "pause"))
     _fields_ += (("rose", ctypes.c_int64), ("begun", ctypes.c_int64), ("sums", ctypes.c_double * 2))
 
@@ -39,7 +41,8 @@ class _Camera(ctypes.Structure):
 
 class _Io(ctypes.Structure):
     _fields_ = (
-        *(("ram", ctypes.c_void_p), ("flash", ctypes.c_void_p), ("waits", ctypes.c_void_p), ("read", _READ), ("write", _WRITE)),
+        *(("ram", ctypes.c_void_p), ("flash", ctypes.c_void_p), ("waits", ctypes.c_void_p), ("read", _READ),
+          ("write", _WRITE)),
         *(("asked", ctypes.c_uint64), ("requests", ctypes.c_uint64)),
         *((name, _WORD) for name in "old blocks flash_windows dma_irq pio_irq stream".split()),
         *(("second", ctypes.c_double), ("now", ctypes.c_int64)),

@@ -25,7 +25,8 @@ DEVICE = (0x6D696361, 0x00002350)  # the chip's number, by which USB names the b
 def image() -> bytes:
     rom = bytearray(SIZE)
     rom[0x10:0x14] = b"Mu\x02\x02"
-    struct.pack_into("<HHH", rom, 0x14, 0x80, FIRST + 1, FIRST + 1)  # a table that nobody reads, and two ways to look up
+    # A table that nobody reads, and two ways to look up
+    struct.pack_into("<HHH", rom, 0x14, 0x80, FIRST + 1, FIRST + 1)
     for n in range(ENDED + 1):
         struct.pack_into("<HH", rom, FIRST + 4 * n, BKPT + n, BX_LR)
     return bytes(rom)

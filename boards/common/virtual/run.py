@@ -4,8 +4,10 @@ Its USB serial port is at 127.0.0.1:PORT (0: any that is free), for one program 
 what happens: `port 4711` first, `idle` when the board waits for input, `sensor ...`, `reset`, or why it has ended.
 SENSORS is that of sensors.py. Asked for
 
-    cycles        -> cycles <executed since power-on> <nanoseconds of the board's time> <CPU seconds of ours spent executing>
-    blocks FILE   -> blocks <how many>; FILE gets the costs of blocks of code (numpy, chip.SPENT) between the last two times that
+    cycles        -> cycles <executed since power-on> <nanoseconds of the board's time> <CPU seconds of ours spent
+                  executing>
+    blocks FILE   -> blocks <how many>; FILE gets the costs of blocks of code (numpy,
+                  chip.SPENT) between the last two times that
                      the board wrote to chip.py's COSTS_OF_BLOCKS
 
 It ends when stdin does, so nothing is left behind by whoever has started it.
@@ -99,7 +101,8 @@ class Runner:
             wait = math.inf if self.port.blocked else self.turn()
 
     def turn(self) -> float:
-        """Execute for a while; return how many seconds of real time it then sleeps. One that computes takes its time."""
+        """Execute for a while; return how many seconds of real time it then sleeps.
+        One that computes takes its time."""
         begun = time.process_time()
         asleep = self.chip.run(SLICE)
         self.busy += time.process_time() - begun

@@ -59,7 +59,8 @@ class Sensors:
         chip.io.sound(kind, pins, sensor["rate"], FACTS["pause"][kind], np.ctypeslib.as_ctypes(data))
 
     def analogue(self, chip: Places, sensor: dict[str, Any], data: np.ndarray) -> None:
-        """Its sample that is nearest, whenever the board converts. The recording begins with the first conversion, and after a pause."""
+        """Its sample that is nearest, whenever the board converts.
+        The recording begins with the first conversion, and after a pause."""
         clock = chip.clock
         begun, last, told = 0.0, -math.inf, False
 
@@ -93,7 +94,8 @@ class Sensors:
                 spi.reads = spi.reads if chip.io.low(sensor["cs"]) else None
 
             spi.device = device
-            spi.wired = lambda: all(function(p) == SPI for p in wires) and function(sensor["cs"]) == SIO and chip.io.low(sensor["cs"])
+            cs = sensor["cs"]
+            spi.wired = lambda: all(function(p) == SPI for p in wires) and function(cs) == SIO and chip.io.low(cs)
             chip.io.watchers.append(chosen)
             return
         self.at_i2c(chip, sensor, device)
@@ -111,7 +113,8 @@ class Sensors:
 
 
 class MotionSensor:
-    """An MPU6050 at I2C, an MPU6500 at SPI. It measures rows of a recording, which begins when it is woken; at its end it lies still."""
+    """An MPU6050 at I2C, an MPU6500 at SPI. It measures rows of a recording, which begins when it is woken;
+    at its end it lies still."""
 
     def __init__(self, clock: Clock, sensor: dict[str, Any], rows: np.ndarray, ended: Callable[[], None]) -> None:
         self.clock, self.sensor, self.rows, self.ended = clock, sensor, rows, ended
@@ -178,7 +181,8 @@ class MotionSensor:
 
     def period(self) -> float:
         """Nanoseconds from one sample of the sensor's own to the next."""
-        return (1 if self.registers[self.r.CONFIG] & 7 in (0, 7) else 8) * (1 + self.registers[self.r.SMPLRT_DIV]) * 1e9 / 8000
+        base = 8000 if self.registers[self.r.CONFIG] & 7 in (0, 7) else 1000
+        return (1 + self.registers[self.r.SMPLRT_DIV]) * 1e9 / base
 
     def row(self, nanos: float) -> bytes:
         """Acceleration, temperature, rotation at the ranges that are set, as in the registers."""

@@ -133,7 +133,8 @@ class Sio:
         self.changed()
 
     def coprocessor(self, op: int, register: int, first: int, second: int | None) -> bool:
-        """p0: op of MCR, or MCRR (second is then not None), and its CRm (the SDK's hardware/gpio_coproc.h). False: not modelled."""
+        """p0: op of MCR, or MCRR (second is then not None), and its CRm (the SDK's hardware/gpio_coproc.h).
+        False: not modelled."""
         enable = register >= 4
         how = (0, 3, 1, 2)[op & 3]
         if op < 4 and second is None:

@@ -119,7 +119,8 @@ def root_table():
 
 
 def spectrum(fft, window, twiddles, cut, bins):
-    """Return f(s): put the squares of the bins of the frame `cut` into `bins`, s to shift it to the right by; return the exponent of their roots."""
+    """Return f(s): put the squares of the bins of the frame `cut` into `bins`, s to shift it to the right by;
+    return the exponent of their roots."""
     half, frame = fft // 2, len(window)
     re, im = array("i", bytes(4 * half)), array("i", bytes(4 * half))
     places_of = array("H", [0] * half)
@@ -184,7 +185,8 @@ def sound_of(step):
 
 
 def framed(cut, sample, emphasis, into_bins):
-    """Return f(begin): put the bins of the frame that begins there into the place of into_bins; return the exponent of their roots."""
+    """Return f(begin): put the bins of the frame that begins there into the place of into_bins;
+    return the exponent of their roots."""
     places = 15 if emphasis else 0
 
     def f(begin):
@@ -296,7 +298,8 @@ def _rounded(v):
 
 
 def _kiss(re, im, n, twiddles):
-    """Transform n complex int16 numbers, which stand in the order of its stages, in place; the result is divided by n."""
+    """Transform n complex int16 numbers, which stand in the order of its stages, in place;
+    the result is divided by n."""
     m = 1
     while m < n:
         two = m == 1 and _bits(n) % 2 == 0  # no power of four

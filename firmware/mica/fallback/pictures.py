@@ -52,7 +52,8 @@ def rows(numbers, frame, table, begin, end, out):
     size = _PER_PIXEL[format]
     if len(data) != width * height * size:
         raise ValueError(
-            f"see: the frame has {len(data)} bytes; {width} x {height} pixels of its format have {width * height * size}"
+            f"see: the frame has {len(data)} bytes; {width} x {height} pixels of its format have "
+            f"{width * height * size}"
         )
     colour, planes = flags & 1, flags & 4
     channels = 3 if colour else 1

@@ -52,7 +52,8 @@ class _Gates:
         return self.terms[4 * self.n + which * self.units + u] * c if self.peepholes else 0
 
 
-# Each returns a function of x, the hidden state h and the cell state c of one sequence. It returns the new hidden state; c changes in place.
+# Each returns a function of x, the hidden state h and the cell state c of one sequence.
+# It returns the new hidden state; c changes in place.
 
 
 def _simple(g):

@@ -18,7 +18,8 @@ def rows(step):
 
 
 def place(x, i, scale, exponent, offset):
-    """Return where float32 i of x lies on a grid of integers, None for a NaN. Read as bits: floats here may be shorter."""
+    """Return where float32 i of x lies on a grid of integers, None for a NaN.
+    Read as bits: floats here may be shorter."""
     bits = unpack_from("<i", x, 4 * i)[0]
     if bits & 0x7FFFFFFF > _NAN:
         return None

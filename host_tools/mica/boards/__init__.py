@@ -207,7 +207,8 @@ RUNTIME = 8 * 1024 + 512  # bytes of RAM: bytecode that is not frozen, and what 
 
 
 def on_stock(board: BoardSpec, heap: int, module: int | None = None) -> BoardSpec:
-    """A board on stock MicroPython, which has `heap` bytes free (0: not known), with mica as a native module of `module` bytes.
+    """A board on stock MicroPython, which has `heap` bytes free (0: not known),
+    with mica as a native module of `module` bytes.
 
     None: the module has all kernels. Raises MicaError where there is no module for the board.
     """
@@ -249,7 +250,8 @@ def emulated_boards() -> dict[str, BoardSpec]:
 
 
 def as_spelled(name: str) -> str:
-    """Return the name of a board, or of its emulation, as mica spells it, whatever case it is in; any other text as it is."""
+    """Return the name of a board, or of its emulation, as mica spells it, whatever case it is in;
+    any other text as it is."""
     real, at, emulation = name.partition("@")
     found = {known.lower(): known for known in (*board_names(), *stock_boards())}.get(real.lower())
     return name if found is None or Path(name).is_dir() else found + (at + emulation).lower()
@@ -272,7 +274,8 @@ def emulated_board(target: str) -> BoardSpec | None:
 
 
 def load_board(name: str) -> BoardSpec:
-    """The board called `name`, or whose emulation is, or of boards/stock.toml, or of the folder `name` where it has a slash.
+    """The board called `name`, or whose emulation is, or of boards/stock.toml,
+    or of the folder `name` where it has a slash.
 
     The error for an unknown name lists the known.
     """

@@ -1,4 +1,5 @@
-"""Instruction sets: the folders of usermod_c/kernels/isa, and what their isa.toml says of the cores that run their kernels."""
+"""Instruction sets: the folders of usermod_c/kernels/isa, and what their isa.toml says of the cores that run their
+kernels."""
 
 import tomllib
 from collections.abc import Mapping
@@ -37,7 +38,8 @@ class Native:
 
 @dataclass(frozen=True)
 class Bench:
-    """An emulated core of scripts/bench. Addresses and sizes in bytes; `per_tick`: instructions in one count of its counter."""
+    """An emulated core of scripts/bench. Addresses and sizes in bytes;
+    `per_tick`: instructions in one count of its counter."""
 
     name: str
     flags: tuple[str, ...]

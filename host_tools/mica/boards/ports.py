@@ -1,4 +1,5 @@
-"""The ports of MicroPython, as far as reading a board.toml, linking and predicting need to know them; toolchain/ports builds for each."""
+"""The ports of MicroPython, as far as reading a board.toml, linking and predicting need to know them;
+toolchain/ports builds for each."""
 
 from dataclasses import dataclass
 

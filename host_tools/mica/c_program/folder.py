@@ -30,7 +30,8 @@ _C_TYPE = {"int8": "int8_t", "uint8": "uint8_t", "int16": "int16_t", "int32": "i
 _TAKEN = """
 asm auto bool break case catch char class const continue default delete do double else enum explicit export extern false
 float for friend goto if inline int long main mica mutable namespace new operator private protected public register
-return short signed sizeof static struct switch template this throw true try typedef typename union unsigned using virtual
+return short signed sizeof static struct switch template this throw true try typedef typename union
+unsigned using virtual
 void volatile while
 """
 

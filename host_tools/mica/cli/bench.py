@@ -21,8 +21,10 @@ ESTIMATED = "cycles (estimate)"  # by another core's table, since no table of th
 
 JSON_KEYS = (
     "file, target, unit (cycles, instructions or seconds), estimate (true for cycles that are one), total, overhead "
-    "(outside of layers), instructions (counted beside such cycles, else null), free_heap (with the model loaded), runs, "
-    "macs_per_second (null where the unit is no time), layers[] (index, name, kernel, macs, cost, flash, instructions, share, "
+    "(outside of layers), instructions (counted beside such cycles, else null), free_heap (with the model "
+    "loaded), runs, "
+    "macs_per_second (null where the unit is no time), layers[] (index, name, kernel, macs, cost, flash, "
+    "instructions, share, "
     "macs_per_second, runs_in), functions[] with --functions (name, instructions, cycles, share)"
 )
 
@@ -182,6 +184,7 @@ def report(r: dict[str, Any]) -> str:
         lines.append(f"instructions, counted: {text.count(r['instructions'])} in all")
     if r["free_heap"] is not None:
         lines.append(
-            f"free heap, with the model and the program that serves this computer loaded: {text.count(r['free_heap'])} bytes"
+            "free heap, with the model and the program that serves this computer loaded: "
+            f"{text.count(r['free_heap'])} bytes"
         )
     return "\n".join(lines)

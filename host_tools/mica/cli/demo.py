@@ -1,4 +1,5 @@
-"""mica demo: handwritten digits, from ONNX to answers at a board's REPL; sentences to a house (talk.py); or a board that learns."""
+"""mica demo: handwritten digits, from ONNX to answers at a board's REPL; sentences to a house (talk.py);
+or a board that learns."""
 
 import argparse
 import ast
@@ -59,7 +60,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--on",
         metavar="T",
-        help=f"an emulated board (default {DEFAULT_TARGET}; of the others {talk.DEFAULT_TARGET}), a port such as /dev/ttyACM0, or auto",
+        help=f"an emulated board (default {DEFAULT_TARGET}; of the others {talk.DEFAULT_TARGET}), a port such as "
+        "/dev/ttyACM0, or auto",
     )
     parser.add_argument("--say", metavar="TEXT", action="append", default=[], help="of command: say this, type nothing")
 
@@ -117,7 +119,8 @@ def _pack(folder: Path, model: Path, quiet: bool) -> bytes:
 
 
 def _prompt(board: Runner, say: Callable[[str], None]) -> Callable[[str, np.ndarray | None], str]:
-    """Pushes the file; what it returns types a line at the board as a person would, with a picture for {pixels}, and gives its answer."""
+    """Pushes the file; what it returns types a line at the board as a person would, with a picture for {pixels},
+    and gives its answer."""
     from mica.run.board import BoardRunner
 
     assert isinstance(board, BoardRunner)

@@ -28,7 +28,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--image",
         metavar="FILE",
-        help="run this firmware in the place of mica's, such as stock MicroPython's .uf2 for a Pico; its flash is kept apart",
+        help="run this firmware in the place of mica's, such as stock MicroPython's .uf2 for a Pico; its "
+        "flash is kept apart",
     )
     parser.add_argument("--rom", metavar="FOLDER", help="put the files of this folder into the board's ROMFS, as /rom")
     parser.add_argument(

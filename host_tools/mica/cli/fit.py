@@ -1,9 +1,10 @@
 """mica fit: RAM, flash and time of a model on a board, before anything is flashed.
 
-MODEL is a .mica file, or an .onnx or .tflite file, which is quantised as by `mica pack` with the same options. Exit code 0: it
-fits; 2: it does not. Times are predicted from steps that were measured in an emulator, and so are the waits for flash of boards with
-an RP2040 or RP2350. --copy-weights auto counts what mica.Model(..., weights="auto") copies into RAM. A chip that has no folder is
---core m7 --mhz 600 --ram 512K: --ram is all of its RAM then.
+MODEL is a .mica file, or an .onnx or .tflite file, which is quantised as by `mica pack` with the same options.
+Exit code 0: it fits; 2: it does not. Times are predicted from steps that were measured in an emulator,
+and so are the waits for flash of boards with an RP2040 or RP2350.
+--copy-weights auto counts what mica.Model(..., weights="auto") copies into RAM.
+A chip that has no folder is --core m7 --mhz 600 --ram 512K: --ram is all of its RAM then.
 """
 
 from __future__ import annotations
@@ -147,7 +148,8 @@ def report(name: str, p: Prediction, board: BoardSpec, with_layers: bool) -> str
     heap = "never measured" if ram["heap"] is None else n(ram["heap"]) + ("" if ram["heap_measured"] else ", estimated")
     copies = f", {n(ram['weights'])} for copies of weights" if ram.get("weights") else ""
     lines.append(
-        f"heap    {n(ram['heap_needed'])} bytes ({n(ram['tables'])} for tables and runtime{copies}); free at the prompt: {heap}"
+        f"heap    {n(ram['heap_needed'])} bytes ({n(ram['tables'])} for tables and runtime{copies}); free at the "
+        f"prompt: {heap}"
     )
     rooms = {"romfs": flash["romfs"] or 0, "files": flash["storage"] or 0}
     places = {"romfs": ", read in place in the ROMFS", "files": ", in the file system"}

@@ -25,7 +25,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--on",
         metavar="T",
-        help="the port of a board that runs MicroPython, or auto (default: a board in BOOTSEL mode; for an ESP32: auto)",
+        help="the port of a board that runs MicroPython, or auto (default: a board in BOOTSEL mode; for "
+        "an ESP32: auto)",
     )
     parser.add_argument("--image", metavar="F", help="the firmware (default: what mica build makes)")
     parser.add_argument(
@@ -76,7 +77,8 @@ def run(args: argparse.Namespace) -> int:
         text.emit_json(dataclasses.asdict(result))
         return 0
     print(
-        f"{board.name}: {text.count(result.bytes)} bytes in {result.seconds} s; mica {result.mica} answers at {result.port}"
+        f"{board.name}: {text.count(result.bytes)} bytes in {result.seconds} s; mica {result.mica} answers "
+        f"at {result.port}"
     )
     told = {
         "kept": "the files on the board are where they were",

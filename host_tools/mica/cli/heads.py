@@ -128,7 +128,8 @@ def report(r: dict[str, Any]) -> str:
         (r["auc"] is not None, f"auc {r['auc'] or 0:.3f}: the chance that a sample of another label is farther away"),
     ]
     if r["accepted"] is not None and r["accepted"] < ENOUGH:
-        todo = "teach more examples of each label, or teach with a larger --loose, which also takes more of what was not taught"
+        todo = "teach more examples of each label, or teach with a larger --loose, "
+        todo += "which also takes more of what was not taught"
         lines.append((True, f"many are unknown: {todo}"))
     rows = [(row["label"], *(n or "." for n in row["answers"])) for row in r["confusion"]]
     matrix = text.table(("samples of", *r["labels"]), rows, "l" + "r" * len(r["labels"]))

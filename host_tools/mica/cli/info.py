@@ -1,4 +1,5 @@
-"""mica info: what a .mica file holds; of an .onnx or .tflite file, which tensors may be its embedding; with --ops, what mica can import."""
+"""mica info: what a .mica file holds; of an .onnx or .tflite file, which tensors may be its embedding;
+with --ops, what mica can import."""
 
 import argparse
 from pathlib import Path
@@ -122,8 +123,9 @@ def embeddings_report(r: dict[str, Any]) -> str:
     last = "--data with labels shows how well each separates its classes"
     if "ways" in r:
         last = (
-            f"few-shot: {r['ways']} classes of the data are drawn, {r['shots']} examples of each are learnt, and others told by the nearest "
-            f"mean;\nchance is {text.percent(1 / r['ways'])}. For new classes, give data of classes that the network was not trained on."
+            f"few-shot: {r['ways']} classes of the data are drawn, {r['shots']} examples of each are learnt, "
+            f"and others told by the nearest mean;\nchance is {text.percent(1 / r['ways'])}. For new classes, give "
+            "data of classes that the network was not trained on."
         )
     head = ("tensor for --embedding", "numbers", "few-shot" if "ways" in r else "", "")
     return printable_lines(f"{text.table(head, rows, 'lrrl')}\n\n{last}")

@@ -20,7 +20,8 @@ from mica.run.host import HostRunner
 from mica.run.runner import Runner
 
 JSON_KEYS = (
-    "target, events[] (label, score, ms), used (share of a board's time, at a microphone), ran (with --gate, of a file: share of the steps); of --suggest: suggested (threshold of each word), and "
+    "target, events[] (label, score, ms), used (share of a board's time, at a microphone), ran (with --gate, of a "
+    "file: share of the steps); of --suggest: suggested (threshold of each word), and "
     "the keys of mica eval for recordings"
 )
 
@@ -44,7 +45,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--suggest",
         action="store_true",
-        help="propose thresholds: SOUND.wav, or a folder of recordings, has .txt files with lines of BEGIN END LABEL (mica eval -h); at most "
+        help="propose thresholds: SOUND.wav, or a folder of recordings, has .txt files with lines of BEGIN END LABEL "
+        "(mica eval -h); at most "
         "one false alarm an hour, then the most hits",
     )
     parser.add_argument("--seconds", metavar="S", type=float, help="of a microphone; default: until Ctrl-C")

@@ -51,7 +51,8 @@ def add_gate(parser: argparse._ActionsContainer) -> None:
     parser.add_argument(
         "--gate",
         metavar="VAD.mica[,threshold=P,lead=MS,hold=MS]",
-        help="a small model: M.mica runs only from LEAD ms before its answer reaches P (0.5) to HOLD ms after it (500, 1000)",
+        help="a small model: M.mica runs only from LEAD ms before its answer reaches P (0.5) to HOLD ms after "
+        "it (500, 1000)",
     )
 
 
@@ -122,9 +123,11 @@ def evaluate(
     proposing: bool = False,
     gate: Gate | None = None,
 ) -> dict[str, Any]:
-    """The keys of `mica eval --json` for recordings with time stamps. tried: thresholds of its list. gate: tried at several thresholds.
+    """The keys of `mica eval --json` for recordings with time stamps. tried: thresholds of its list.
+    gate: tried at several thresholds.
 
-    proposing: the figures are those of a threshold for each word that follows from the list; the key `suggested` has them.
+    proposing: the figures are those of a threshold for each word that follows from the list;
+    the key `suggested` has them.
     """
     model = runner.model
     rate = sound.input_of(model, str(recordings[0].path)).rate
@@ -197,7 +200,8 @@ def report(r: dict[str, Any]) -> str:
     ]
     if r["background"]:
         lines.append(
-            f"{r['background']} of {r['recordings']} recordings have no {detection.STAMPS} beside them: they are background, "
+            f"{r['background']} of {r['recordings']} recordings have no {detection.STAMPS} beside them: they "
+            "are background, "
             "where every event is a false alarm"
         )
     if r["delay_ms"] is not None:

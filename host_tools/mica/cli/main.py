@@ -58,7 +58,8 @@ _INTERRUPTED = 130  # 128 + SIGINT, as shells count
 
 
 class _Parser(argparse.ArgumentParser):
-    """A parser whose complaints are errors like all others: one line, exit code 1. They name the command whose help says more."""
+    """A parser whose complaints are errors like all others: one line, exit code 1.
+    They name the command whose help says more."""
 
     def error(self, message: str) -> NoReturn:
         raise MicaError(message, todo=f"see {self.prog} -h")
@@ -86,7 +87,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one command line; returns the exit code."""
     words = list(sys.argv[1:] if argv is None else argv)
     as_json = "--json" in words
-    # Set before numpy is imported. Networks of boards are small matrices, for which its threads mostly wait for each other.
+    # Set before numpy is imported. Networks of boards are small matrices,
+    # for which its threads mostly wait for each other.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     if argv is None:  # a process of its own: little refers to itself, and looking for it took 4 % of `pack`'s time
         gc.set_threshold(20_000, 20, 50)

@@ -1,4 +1,5 @@
-"""The native module for a board with stock MicroPython, which `mica push` offers to install: built here, or from a package."""
+"""The native module for a board with stock MicroPython, which `mica push` offers to install: built here,
+or from a package."""
 
 import argparse
 import hashlib
@@ -24,7 +25,8 @@ _FILE = re.compile(r"(_mica|mica(/\w+)+)\.mpy")  # that a package may put onto a
 
 
 def offer(board: Link, args: argparse.Namespace, inside: contents.Contents, missing: MicaError) -> None:
-    """Install the native module, with these contents where it is built here, if the options or the user agree; else raise `missing`, with the option that does it."""
+    """Install the native module, with these contents where it is built here, if the options or the user agree;
+    else raise `missing`, with the option that does it."""
     answer = ask(board, on_board.source("native"))
     arch = mip_package.architecture(answer.one("native", number)[0])
     folders = answer.all("lib", name)

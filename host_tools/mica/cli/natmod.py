@@ -1,11 +1,13 @@
 """mica natmod: the engine for boards that keep their firmware.
 
-A native module, _mica.mpy, that a stock MicroPython of 1.25 or later loads; with --package also the runtime and what `mip` needs, so that
+A native module, _mica.mpy, that a stock MicroPython of 1.25 or later loads;
+with --package also the runtime and what `mip` needs, so that
 
     mica natmod --package FOLDER
     mpremote mount FOLDER run FOLDER/install.py
 
-puts mica onto the board at USB, whichever it is. `mpremote mip install FOLDER/armv6m.json` does the same for one architecture.
+puts mica onto the board at USB, whichever it is. `mpremote mip install FOLDER/armv6m.json` does the same for one
+architecture.
 """
 
 import argparse

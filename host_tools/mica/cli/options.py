@@ -1,4 +1,5 @@
-"""Options of commands as a text: one begins at the margin, with its METAVAR if it takes a value, then two spaces and its help.
+"""Options of commands as a text: one begins at the margin, with its METAVAR if it takes a value,
+then two spaces and its help.
 
 --runs N        take the shortest of N runs
 --trace F.json  write the layers for chrome://tracing as well;

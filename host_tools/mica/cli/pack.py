@@ -24,8 +24,10 @@ if TYPE_CHECKING:
 JSON_KEYS = (
     "file, size, weight_bytes, arena_bytes, scratch_min, scratch_want, arena_lower_bound, "
     "activation_bytes, peak_step, macs, strips[], fed, layers[], signed, accuracy, quality (sqnr_db, "
-    "plus_minus_db, agreement, samples, outputs[] (name, kind, sqnr_db, plus_minus_db, error, largest, distinct, expected, alike, "
-    "found, others, of, beyond_db, flat), worst_output, worst_layer, data, cannot_tell, line, warnings[]), recipe (name, tried)"
+    "plus_minus_db, agreement, samples, outputs[] (name, kind, sqnr_db, plus_minus_db, error, largest, distinct, "
+    "expected, alike, "
+    "found, others, of, beyond_db, flat), worst_output, worst_layer, data, cannot_tell, line, warnings[]), "
+    "recipe (name, tried)"
 )
 
 
@@ -37,7 +39,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "more",
         metavar="NEXT",
         nargs="*",
-        help="networks that follow, each taking what the one before gives; of one that takes more rows the board keeps the rows of earlier runs",
+        help="networks that follow, each taking what the one before gives; of one that takes more rows the board keeps "
+        "the rows of earlier runs",
     )
     parser.add_argument(
         "--together", action="store_true", help="all models take the same input, as wake words do: one file for them"

@@ -14,7 +14,8 @@ INSTALL = dict.fromkeys(("fleet", "usb"), "pip install 'mica-mcu[fleet]'")
 
 
 def load(group: str, name: str) -> Any:
-    """The object of an entry point; None where there is none. Raises MicaError where it is one of ours, or cannot be imported."""
+    """The object of an entry point; None where there is none.
+    Raises MicaError where it is one of ours, or cannot be imported."""
     for entry in entry_points(group=group, name=name):
         try:
             return entry.load()

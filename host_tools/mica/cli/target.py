@@ -26,7 +26,8 @@ def add_on(parser: argparse.ArgumentParser) -> None:
         "--on",
         metavar="T",
         default="host",
-        help="host (default), an emulated board (MPS2_AN385, RPI_PICO@emu, ...; see mica boards), a port (/dev/ttyACM0, COM5, "
+        help="host (default), an emulated board (MPS2_AN385, RPI_PICO@emu, ...; see mica boards), a port "
+        "(/dev/ttyACM0, COM5, "
         "socket://...), auto, or a fleet (usb:all, fleet:UNIX*3,MPS2_AN385, fleet:plant)",
     )
     add_memory(parser)
@@ -105,7 +106,8 @@ def table_inputs(path: str, data: str) -> tables.Inputs | None:
 
 
 def read_parts(path: str) -> list[bytes]:
-    """Bytes of a .mica file; of a part of a model also of the others, which lie beside it. The given one comes first. Raises MicaError."""
+    """Bytes of a .mica file; of a part of a model also of the others, which lie beside it. The given one comes first.
+    Raises MicaError."""
     data = read_model(path)
     with found_at(path):
         part = parts.read(codec.decode(data))
@@ -122,7 +124,8 @@ def read_parts(path: str) -> list[bytes]:
 
 
 def whole_model(path: str) -> ModelFile:
-    """The inputs, outputs and metadata of a model, before a target is opened; its parts lie beside each other. Raises MicaError."""
+    """The inputs, outputs and metadata of a model, before a target is opened; its parts lie beside each other.
+    Raises MicaError."""
     return parts.chain([codec.decode(data) for data in read_parts(path)]).whole
 
 
@@ -146,7 +149,8 @@ def open_model(
 ) -> Runner:
     """The model of a file, loaded on a target, with progress on stderr. `icount`, `custom`: see open_runner.
 
-    check: raises MicaError where what the model is to be given does not fit it. A board may have to be built first, for minutes.
+    check: raises MicaError where what the model is to be given does not fit it.
+    A board may have to be built first, for minutes.
     """
     from mica.run.host import open_runner  # here, so that pack and info need not wait for what talks to boards
 

@@ -1,4 +1,5 @@
-"""From a model file to the bytes of a packed model. `job.py` is the question, `stages.py` the way, `state.py` the answer."""
+"""From a model file to the bytes of a packed model. `job.py` is the question, `stages.py` the way,
+`state.py` the answer."""
 
 from mica.compile.board_fit import within
 from mica.compile.job import Job, PlacedFrontEnd, Ram, Watch

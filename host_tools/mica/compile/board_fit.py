@@ -40,7 +40,8 @@ def within(compiled: Compiled, ram: Ram, scratch_limit: int = SCRATCH_LIMIT, say
 
 
 def in_strips(compiled: Compiled, board: BoardSpec, feed: bool = False) -> InStrips | None:
-    """The model in strips, where it does not fit the board's RAM otherwise and does so then; with `feed`, its input fed, too."""
+    """The model in strips, where it does not fit the board's RAM otherwise and does so then;
+    with `feed`, its input fed, too."""
     table = Table.read()
     before = predict(compiled.model, compiled.data, board, table)
     if before.fits or not any(reason.startswith("RAM") for reason in before.reasons):
@@ -57,7 +58,8 @@ def in_strips(compiled: Compiled, board: BoardSpec, feed: bool = False) -> InStr
 
 @dataclass(frozen=True)
 class Proposal:
-    """The model as it fits, the options of `mica pack` that make it so, and its time against int8 layer by layer (1.04: 4 % more)."""
+    """The model as it fits, the options of `mica pack` that make it so, and its time against int8 layer by layer (1.04:
+    4 % more)."""
 
     compiled: Compiled
     options: tuple[str, ...]

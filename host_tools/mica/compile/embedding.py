@@ -88,7 +88,8 @@ def cut(s: State) -> State:
     g.labels, s.labels, s.labels_in_graph = [], [], False
     if (size := g.value(g.outputs[0]).size) > LARGE:
         s.warn(
-            f"the embedding has {size:,} numbers, and a head keeps as many for each class; see mica info for smaller ones"
+            f"the embedding has {size:,} numbers, and a head keeps as many for each class; see mica info "
+            "for smaller ones"
         )
     return s
 
@@ -103,7 +104,8 @@ def shorten(g: Graph, wishes: list[str]) -> None:
 
 
 def of_front_end(text: str) -> Graph:
-    """A graph whose input takes the features of a front end, and whose output is an embedding of them. Raises MicaError."""
+    """A graph whose input takes the features of a front end, and whose output is an embedding of them.
+    Raises MicaError."""
     shape = front_ends.shape_alone(text)
     n = shape[-1] * (len(shape) - 1)
     body = STATISTICS if len(shape) == 3 else "raw = Identity(x)"

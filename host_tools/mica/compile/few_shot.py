@@ -1,6 +1,7 @@
 """The accuracy that a head reaches behind each tensor of a network, from a few examples of each class.
 
-Each draw takes some classes of labelled data, learns the mean of some examples of each, and tells others by the nearest mean.
+Each draw takes some classes of labelled data, learns the mean of some examples of each,
+and tells others by the nearest mean.
 """
 
 from dataclasses import replace
@@ -27,7 +28,8 @@ MOST = 40  # samples of a class that are run through the network
 def figures(
     path: Path, front_end: str | None = None, data: str | Path | None = None
 ) -> tuple[list[Candidate], dict[str, int]]:
-    """Candidates for the embedding of a model file; with labelled data their accuracies, and the size of a draw. Raises MicaError."""
+    """Candidates for the embedding of a model file; with labelled data their accuracies, and the size of a draw.
+    Raises MicaError."""
     state = front.recognise_front_end(import_graph(State(Job(path, front_end=front_end), Watch())))
     g, listed = state.graph, embedding.candidates(state.graph)
     if data is None or not listed:

@@ -30,7 +30,8 @@ def recognise_front_end(s: State) -> State:
         return s
     if s.job.windows or s.job.step:
         raise MicaError(
-            f"{'--stream' if s.job.step else '--window'}: '{found[0]}' is sound, of which the model's own front end takes all at once",
+            f"{'--stream' if s.job.step else '--window'}: '{found[0]}' is sound, of which the model's own front end "
+            "takes all at once",
             todo="cut the network behind the features out of the model, and give its front end with --frontend",
         )
     s.sound, s.in_graph = PlacedFrontEnd(*found, IN_GRAPH), True
@@ -89,7 +90,8 @@ def go_on(s: State) -> State:
         rows = sound.frames if sound else shape[axis] if 0 <= axis < len(shape) else 0
         if s.pairs and step.rows != rows:
             raise MicaError(
-                f"--stream {step.name}={step.rows}: the model has states of its own, so all {rows} rows of a run are new",
+                f"--stream {step.name}={step.rows}: the model has states of its own, so all {rows} rows "
+                "of a run are new",
                 todo=f"expected {step.name}={rows}, or leave --stream out",
             )
         if step.rows != rows or not (s.pairs or (sound and sound.has_noise)):
@@ -111,7 +113,8 @@ def go_on(s: State) -> State:
 def described(text: str, sizes: Mapping[str, tuple[int, ...]], step: bool, windows: bool) -> PlacedFrontEnd:
     """The front end of a description, before the only input. Raises MicaError.
 
-    step: for a row at a time: pre-emphasis then needs the sample before it. windows: for some rows of an input that keeps the others.
+    step: for a row at a time: pre-emphasis then needs the sample before it.
+    windows: for some rows of an input that keeps the others.
     """
     kind = text.partition(":")[0]
     if (step or windows) and (why := front_ends.OF_WINDOWS.get(kind)):

@@ -34,7 +34,8 @@ Samples = Mapping[str, np.ndarray]  # input name -> samples [n, ...input shape w
 
 @dataclass(frozen=True)
 class Ram:
-    """A limit in bytes for tensors and scratch together (None: no limit), and the price of steps on the core that counts.
+    """A limit in bytes for tensors and scratch together (None: no limit),
+    and the price of steps on the core that counts.
 
     feed: the caller gives the first picture among the inputs row by row, and it is no tensor.
     """
@@ -46,7 +47,8 @@ class Ram:
 
 @dataclass(frozen=True)
 class PlacedFrontEnd:
-    """The input `name` becomes samples of a sensor; `front` turns them into its features; `text` is how the user asked for it."""
+    """The input `name` becomes samples of a sensor; `front` turns them into its features;
+    `text` is how the user asked for it."""
 
     name: str
     front: Front
@@ -57,22 +59,28 @@ class PlacedFrontEnd:
 class Job:
     """One compile.
 
-    model: an .onnx or .tflite file. samples: a file or folder as for `--calib`, arrays by input name, or the array of the only input; None takes made-up
-    samples, which costs accuracy, unless the model is quantised already. The samples of a streaming model are consecutive
-    runs, and those of a window's input its new rows only; with `step` they are whole windows.
-    shapes: sizes of dynamic dimensions. metadata: what the file says of itself, beside its name and source. labels: names of
-    the classes, or a file with one in each line.
-    front_end: a description such as "mfcc:mlperf-kws", or the front end itself; samples are then int16 values of the sensor.
-    states: pairs of an input and an output that are one tensor; None finds them by their names. windows, step: inputs that slide.
-    bits: the weights that take four bits. tokens: the vocabulary of a language model. plain: ranges and nearest integers only.
+    model: an .onnx or .tflite file. samples: a file or folder as for `--calib`, arrays by input name,
+    or the array of the only input; None takes made-up samples, which costs accuracy,
+    unless the model is quantised already. The samples of a streaming model are consecutive runs,
+    and those of a window's input its new rows only; with `step` they are whole windows.
+    shapes: sizes of dynamic dimensions. metadata: what the file says of itself, beside its name and source.
+    labels: names of the classes, or a file with one in each line.
+    front_end: a description such as "mfcc:mlperf-kws", or the front end itself;
+    samples are then int16 values of the sensor.
+    states: pairs of an input and an output that are one tensor; None finds them by their names.
+    windows, step: inputs that slide.
+    bits: the weights that take four bits. tokens: the vocabulary of a language model.
+    plain: ranges and nearest integers only.
     calib_method: one of `quantise.tune.CHOICES`. scratch_limit: bytes of RAM for speed; None takes the board's.
-    picture: the input is a picture, and the file says so. labelled: data with answers, whose accuracy goes into the file.
-    golden: how many vectors for self-tests. key: signs the file. must_fit: refuse a model that does not fit the board, before
-    it is calibrated where that can be known. custom: operators of the user's own.
+    picture: the input is a picture, and the file says so. labelled: data with answers,
+    whose accuracy goes into the file.
+    golden: how many vectors for self-tests. key: signs the file.
+    must_fit: refuse a model that does not fit the board, before it is calibrated where that can be known.
+    custom: operators of the user's own.
     joined: files of networks that follow, each taking what the one before gives; with `together`, of networks that
     take the same input.
-    embedding: the tensor that becomes the output, "" for the one before the last dense layer. alone: the front end is the whole model, and
-    `model` its name.
+    embedding: the tensor that becomes the output, "" for the one before the last dense layer.
+    alone: the front end is the whole model, and `model` its name.
     """
 
     model: Path
@@ -144,7 +152,8 @@ def ignore(*_: object) -> None:
 
 @dataclass(frozen=True)
 class Watch:
-    """Functions that a compile calls: progress(what, done, of), warn(text) for what a person should know, note(text) for what was found."""
+    """Functions that a compile calls: progress(what, done, of), warn(text) for what a person should know, note(text)
+    for what was found."""
 
     progress: Callable[[str, int, int], None] = ignore
     warn: Callable[[str], None] = ignore

@@ -1,8 +1,9 @@
 """The accuracy that each layer loses: its int8 output, from the engine, beside the float network's.
 
-SQNR, the signal to quantisation noise ratio: 10 log10(sum of (float - mean)**2 / sum of (float - int8)**2) over all values
-of all samples, in dB; mean: of the channel. 6 dB are one bit. `sqnr_db` contains everything that went wrong up to this layer; `own_db` is the
-layer alone, fed with the rounded output of the float layers before it, and tells which layer hurts.
+SQNR, the signal to quantisation noise ratio: 10 log10(sum of (float - mean)**2 / sum of (float - int8)**2)
+over all values of all samples, in dB; mean: of the channel. 6 dB are one bit.
+`sqnr_db` contains everything that went wrong up to this layer;
+`own_db` is the layer alone, fed with the rounded output of the float layers before it, and tells which layer hurts.
 """
 
 from collections.abc import Mapping, Sequence

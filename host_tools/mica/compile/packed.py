@@ -76,7 +76,8 @@ class Packed:
 
     @cached_property
     def quality(self) -> Quality | None:
-        """The error against the float model, measured on samples that the calibration did not see; None where none can be had."""
+        """The error against the float model, measured on samples that the calibration did not see;
+        None where none can be had."""
         return quality.measure(self._state.compiled, self._state.labelled)
 
     def fit(self, board: str) -> Prediction:

@@ -79,7 +79,8 @@ def plan_for_board(s: State) -> State:
 
 
 def order_weights(s: State) -> State:
-    """The file names the layers whose weights are to be in RAM, where the board reads those of some from flash again and again."""
+    """The file names the layers whose weights are to be in RAM, where the board reads those of some from flash again
+    and again."""
     board, model, table = s.job.board, s.compiled.model, Table.read()
     core = table.core_of(board) if board is not None else None
     if core is None or board is None or not board.flash_miss:

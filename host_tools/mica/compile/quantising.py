@@ -50,7 +50,8 @@ def sample(s: State) -> State:
     front = None if s.sound is None else s.sound.front
     if s.unknown and s.sound is not None and isinstance(front, FrontEnd) and front.keeps and front.has_noise:
         s.warn(
-            f"--frontend {s.sound.text}: its noise begins anew with each sample of calibration, and goes on in the packed "
+            f"--frontend {s.sound.text}: its noise begins anew with each sample of calibration, and goes on "
+            "in the packed "
             "model: ranges may be too wide"
         )
     s.samples = _samples(s)
@@ -117,7 +118,8 @@ def quantise(s: State) -> State:
 
 
 def trial(tuned: Tuned) -> tuple[ModelFile, bytes]:
-    """A model to measure with: without a search for its plan, and with states as inputs and outputs. Raises Unsupported."""
+    """A model to measure with: without a search for its plan, and with states as inputs and outputs.
+    Raises Unsupported."""
     integer = integers.quantise(tuned.graph, tuned.ranges)
     model = pack(integer, apart(integer), {})
     return model, encode(model)

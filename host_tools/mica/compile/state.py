@@ -99,7 +99,8 @@ class State:
         return lambda done, of: self.watch.progress(what, done, of)
 
     def fed_inputs(self) -> dict[str, tuple[int, ...]]:
-        """Shapes of the inputs by name, without the states, which come from the runs before; of a front end its samples."""
+        """Shapes of the inputs by name, without the states, which come from the runs before;
+        of a front end its samples."""
         if self.sound is not None and not self.in_graph:
             return {SAMPLES: self.sound.front.input_shape}
         states = {source for source, _ in (*self.pairs, *self.graph.states)}

@@ -1,9 +1,10 @@
 """Features that the cost of a step depends on: a kind, and some counts that follow from its shapes.
 
-The cost of a step is a sum of counts, each times what one of them takes on a core (`table.py`). The kinds and counts of a kernel
-stand in its row (`mica.kernels`): a pointwise convolution copies no patches, a depthwise one with 3x3 taps has a loop of its
-own, a broadcast pays for each run of equal steps. Only shapes and the file's own flags are looked at, so that a prediction
-needs no kernel and no board. A step whose weights are codes of four bits is of a kind of its own, with the same counts.
+The cost of a step is a sum of counts, each times what one of them takes on a core (`table.py`).
+The kinds and counts of a kernel stand in its row (`mica.kernels`): a pointwise convolution copies no patches,
+a depthwise one with 3x3 taps has a loop of its own, a broadcast pays for each run of equal steps.
+Only shapes and the file's own flags are looked at, so that a prediction needs no kernel and no board.
+A step whose weights are codes of four bits is of a kind of its own, with the same counts.
 """
 
 from mica.file.codec import ModelFile, StepRecord
@@ -14,9 +15,12 @@ CODED = "codes"
 
 
 def of_step(model: ModelFile, step: StepRecord, scratch: int) -> list[tuple[str, Counts]]:
-    """The kind of a step, such as "conv2d_s8 pointwise", and its counts; `scratch` in bytes is what kernels get beside the tensors.
+    """The kind of a step, such as "conv2d_s8 pointwise", and its counts;
+    `scratch` in bytes is what kernels get beside the tensors.
 
-    The first is what every core has; behind it are algorithms that some cores have as well, and take where they are cheaper. Every kind counts "call" once. Names of counts are of the fit only; what they hold is beside each in the kernel's file.
+    The first is what every core has; behind it are algorithms that some cores have as well, and take where they are
+    cheaper. Every kind counts "call" once. Names of counts are of the fit only;
+    what they hold is beside each in the kernel's file.
     """
     xs = [model.tensors[i] for i in step.inputs]
     return of_shapes(step.kernel, step, xs, model.tensors[step.outputs[0]], scratch)

@@ -34,7 +34,8 @@ class Prediction:
 def predict(
     model: ModelFile, data: bytes, board: BoardSpec, table: Table, weights: int | str | None = None
 ) -> Prediction:
-    """Predict RAM, flash and time of the file `data`, decoded as `model`, on a board. weights: as of the board's `mica.Model`."""
+    """Predict RAM, flash and time of the file `data`, decoded as `model`, on a board.
+    weights: as of the board's `mica.Model`."""
     p = Prediction(board.name, True)
     copied = _flash(p, data, board)
     scratch = _ram(p, model, data, board, table, copied)
@@ -70,7 +71,8 @@ def _flash(p: Prediction, data: bytes, board: BoardSpec) -> bool:
             )
         elif len(romfs.half_image({"model.mica": data})) > push_room:
             p.notes.append(
-                f"flash: it takes more than half of the ROMFS ({push_room:,} bytes): mica flash --with puts it there, mica push cannot"
+                f"flash: it takes more than half of the ROMFS ({push_room:,} bytes): mica flash --with puts it there, "
+                "mica push cannot"
             )
         return False
     if board.storage and len(data) <= board.storage:
@@ -80,7 +82,8 @@ def _flash(p: Prediction, data: bytes, board: BoardSpec) -> bool:
     p.flash["place"] = None
     if window or board.storage:
         p.reasons.append(
-            f"flash: the file has {len(data):,} bytes; models on {board.name} have {max(window, board.storage):,}. Try fewer channels"
+            f"flash: the file has {len(data):,} bytes; models on {board.name} have {max(window, board.storage):,}. Try "
+            "fewer channels"
         )
         return False
     p.flash["place"] = "files"  # of a computer

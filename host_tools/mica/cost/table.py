@@ -1,7 +1,8 @@
 """The measured costs of every core, and what they predict.
 
-`table.json` is written by `scripts/costs`: for each core, the factors of each kind of step (`features.py`), how far they were off where
-they were fitted, and the revision of the kernels that were measured. Boards with the same core and kernels share an entry.
+`table.json` is written by `scripts/costs`: for each core, the factors of each kind of step (`features.py`),
+how far they were off where they were fitted, and the revision of the kernels that were measured.
+Boards with the same core and kernels share an entry.
 """
 
 from __future__ import annotations
@@ -85,7 +86,8 @@ class Table:
     def heap(self, board: BoardSpec) -> tuple[int | None, bool]:
         """Bytes of heap that are free at the prompt, and whether they were measured on this board.
 
-        A board whose heap its facts name has that. A board of the same port that was measured lends what MicroPython keeps for itself. None where there is neither.
+        A board whose heap its facts name has that. A board of the same port that was measured lends what MicroPython
+        keeps for itself. None where there is neither.
         """
         boards = self.content["boards"]
         if board.heap:
@@ -99,7 +101,8 @@ class Table:
         return None, False
 
     def price(self, core: str) -> Callable[[str, StepRecord, Sequence[TensorRecord], TensorRecord, int], float]:
-        """(kernel, step, inputs, output, scratch) -> cost on a core, for whoever compares; of a kind that was never measured a guess."""
+        """(kernel, step, inputs, output, scratch) -> cost on a core, for whoever compares;
+        of a kind that was never measured a guess."""
 
         def cost(kernel: str, step: StepRecord, xs: Sequence[TensorRecord], y: TensorRecord, scratch: int) -> float:
             known = self._known(core, features.of_shapes(kernel, step, xs, y, scratch))

@@ -31,7 +31,8 @@ def stored_bytes(step: StepRecord) -> dict[str, int]:
 
 
 def counts(step: StepRecord, of_cost: Counts, pairs: bool, elsewhere: float = 0.0) -> Counts:
-    """Return what a step's misses depend on: its constants, those that are read again, and what its cost depends on if it has no products.
+    """Return what a step's misses depend on: its constants, those that are read again,
+    and what its cost depends on if it has no products.
 
     pairs: the core takes pairs of pixels. elsewhere: words of its constants that do not come through the cache.
     """
@@ -42,8 +43,9 @@ def counts(step: StepRecord, of_cost: Counts, pairs: bool, elsewhere: float = 0.
     return found if step.macs else {**of_cost, **found}
 
 
-# Shares of a kind's code that are gone from the cache when the first step of the kind begins, and when a later one does; fitted to
-# networks in the program of scripts/bench. Of constants less than SMALL bytes in all nothing goes until the next run, of LARGE all.
+# Shares of a kind's code that are gone from the cache when the first step of the kind begins,
+# and when a later one does; fitted to networks in the program of scripts/bench.
+# Of constants less than SMALL bytes in all nothing goes until the next run, of LARGE all.
 FIRST, LATER = 0.72, 0.33
 SMALL, LARGE = 4000, 12000
 
@@ -74,7 +76,8 @@ OUTPUTS, BLOCK, OWN = 4, 1024, 64
 
 
 def streamed(step: StepRecord, rows: int, scratch: int) -> tuple[float, int]:
-    """Return how many words of a step's weights are streamed into its scratch, and in how many blocks; 0 and 1 if none is."""
+    """Return how many words of a step's weights are streamed into its scratch, and in how many blocks;
+    0 and 1 if none is."""
     if step.kernel != FETCHED or step.layout != OFFSET_ROWS.code or rows != 1:
         return 0.0, 1
     n, k = step.blobs["weights"].shape
@@ -85,7 +88,8 @@ def streamed(step: StepRecord, rows: int, scratch: int) -> tuple[float, int]:
 
 
 def overlapped(stream: float, blocks: int, cost: float) -> float:
-    """Return the cycles that a step of `cost` waits for its stream: nobody computes while the first block comes, nor fetches at the last."""
+    """Return the cycles that a step of `cost` waits for its stream: nobody computes while the first block comes,
+    nor fetches at the last."""
     return max(stream + cost / blocks, cost + stream / blocks) - cost if stream else 0.0
 
 

@@ -4,7 +4,8 @@
     X.npy       samples of the only input
     a folder    of .npy files (a sample each, or several) of the only input, or of .npz files with all inputs,
                 or of pictures (needs Pillow), or of sound files (.wav, .flac, .ogg), in folders of their own too
-    X.csv       a table (also .tsv) with a row for each sample of the only input, or for each row of its windows: see tables.py
+    X.csv       a table (also .tsv) with a row for each sample of the only input,
+                or for each row of its windows: see tables.py
     X.wav       sound for a model that takes samples of it, cut into as many pieces as there are
 
 Pictures become the input's size, its number of channels (1 grey, 3 RGB, 4 RGBA) and its layout, NHWC or NCHW, as frames
@@ -55,7 +56,8 @@ class Pixels:
 
 
 def read_arrays(path: str | Path, inputs: tables.Inputs | None = None) -> Mapping[str, np.ndarray]:
-    """Return the arrays of an .npz file, of a table, or {"x": array} of an .npy file. inputs: of the model, for tables. Raises MicaError."""
+    """Return the arrays of an .npz file, of a table, or {"x": array} of an .npy file. inputs: of the model, for tables.
+    Raises MicaError."""
     path = Path(path)
     if tables.is_table(path):
         return tables.read(path, inputs or tables.Inputs())
@@ -132,8 +134,9 @@ def load_calibration(
 ) -> dict[str, np.ndarray]:
     """Calibration arrays by input name: an array named as the input, or `x` for a model with one input.
 
-    shapes: of the inputs, with their batch of 1; needed for folders and tables. rate: samples a second of sound, 0 for a model that takes
-    none. say: is told of recordings that were padded. table: what is known of a table's columns; its shapes are `shapes`.
+    shapes: of the inputs, with their batch of 1; needed for folders and tables.
+    rate: samples a second of sound, 0 for a model that takes none. say: is told of recordings that were padded.
+    table: what is known of a table's columns; its shapes are `shapes`.
     """
     if Path(path).is_dir() or sounds.is_sound(path):
         return _load_folder(Path(path), inputs, shapes or {}, pixels or Pixels(), rate, say, table)
@@ -302,7 +305,8 @@ def fit_any(name: str, x: np.ndarray, shape: tuple[int, ...], where: str = "") -
 
 
 def _channels_moved(x: np.ndarray, shape: tuple[int, ...]) -> np.ndarray | None:
-    """Pictures [n, ...] whose channels are last where the model's are first, or the other way round, as [n, *shape]; None of others.
+    """Pictures [n, ...] whose channels are last where the model's are first, or the other way round, as [n, *shape];
+    None of others.
 
     Also grey ones that leave the axis of their only channel out.
     """
@@ -318,7 +322,8 @@ def _channels_moved(x: np.ndarray, shape: tuple[int, ...]) -> np.ndarray | None:
         if x.ndim == 4 and tuple(x.shape[a] for a in axes[1:]) == shape[1:]:
             note(
                 "samples",
-                f"{list(x.shape)} have their channels at the other end; they become [n, {', '.join(map(str, shape[1:]))}]",
+                f"{list(x.shape)} have their channels at the other end; they become [n, "
+                f"{', '.join(map(str, shape[1:]))}]",
             )
             return np.ascontiguousarray(x.transpose(axes)).reshape(len(x), *shape)
     return None
@@ -364,7 +369,8 @@ def default_samples(g: Graph) -> list[dict[str, np.ndarray]]:
 
 
 def _varied(shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
-    """Numbers from 0 to 1, float64: a level for each channel, with areas and noise. Noise alone has a mean that never changes."""
+    """Numbers from 0 to 1, float64: a level for each channel, with areas and noise.
+    Noise alone has a mean that never changes."""
     if sum(n > 1 for n in shape) < 2:  # a row of features
         return rng.random(shape)
     level = rng.random([n if n <= AREAS else 1 for n in shape])
@@ -452,7 +458,8 @@ def _unlike_the_model(g: Graph, name: str, seen: Sequence[np.ndarray], low: floa
     pixels = low >= 0 and 100 < high <= 255 and bool(np.all(values == np.rint(values)))
     if pixels and size > PIXELS * expected:
         return (
-            f"whole numbers from {low:.0f} to {high:.0f}; the first layer's weights expect numbers around {expected:.2g}. Scale "
+            f"whole numbers from {low:.0f} to {high:.0f}; the first layer's weights expect numbers around "
+            f"{expected:.2g}. Scale "
             "them as in training, x / 255 perhaps (of pictures --pixel-scale 1/255)"
         )
     if size > BEYOND * expected or size < expected / BEYOND:

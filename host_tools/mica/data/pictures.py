@@ -1,4 +1,5 @@
-"""Picture files as a board's camera would give them: decoded by Pillow, then resized by the engine, to the same bytes everywhere."""
+"""Picture files as a board's camera would give them: decoded by Pillow, then resized by the engine,
+to the same bytes everywhere."""
 
 import struct
 import warnings
@@ -134,13 +135,15 @@ def readable(paths: Sequence[Path], read: Callable[[Path], np.ndarray]) -> list[
 
 
 def size(path: str | Path) -> tuple[int, int] | None:
-    """Return width and height of a file, upright; None of one that cannot be read. Raises MicaError where it is too large."""
+    """Return width and height of a file, upright; None of one that cannot be read.
+    Raises MicaError where it is too large."""
     found = _header(path)[0]
     return None if found == (1, 1) else found
 
 
 def _header(path: str | Path) -> tuple[tuple[int, int], int]:
-    """Width and height, upright, and the orientation that EXIF says, 1 to 8: before anything is decoded. Raises MicaError."""
+    """Width and height, upright, and the orientation that EXIF says, 1 to 8: before anything is decoded.
+    Raises MicaError."""
     try:
         from PIL import Image
     except ImportError:
@@ -178,7 +181,8 @@ _ORIENTATION = 0x0112  # EXIF
 
 
 def _upright(pixels: np.ndarray, turn: int) -> np.ndarray:
-    """Pixels [height, width, ...] as a person sees them; turn: 2 to 8, of EXIF 2.3, 4.6.4 A: where row 0 and column 0 are."""
+    """Pixels [height, width, ...] as a person sees them; turn: 2 to 8, of EXIF 2.3,
+    4.6.4 A: where row 0 and column 0 are."""
     if turn > 4:
         pixels = pixels.swapaxes(0, 1)
     rows, columns = {2: (1, -1), 3: (-1, -1), 4: (-1, 1), 5: (1, 1), 6: (1, -1), 7: (-1, -1), 8: (-1, 1)}[turn]

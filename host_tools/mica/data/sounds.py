@@ -1,4 +1,5 @@
-"""Sound files as int16 samples of one channel: .wav, .flac and .ogg by the packages soundfile and soxr, plain .wav without them."""
+"""Sound files as int16 samples of one channel: .wav, .flac and .ogg by the packages soundfile and soxr,
+plain .wav without them."""
 
 import io
 import struct
@@ -28,7 +29,8 @@ def is_sound(path: str | Path) -> bool:
 
 
 def read(path: str | Path, rate: int) -> np.ndarray:
-    """int16 [n], n > 0, of one channel at `rate` samples a second: the mean of several channels, resampled. Raises MicaError."""
+    """int16 [n], n > 0, of one channel at `rate` samples a second: the mean of several channels, resampled.
+    Raises MicaError."""
     return _read(Path(path), rate)[0]
 
 
@@ -70,7 +72,8 @@ def _read(path: Path, rate: int | None) -> tuple[np.ndarray, int]:
 
 
 def _require_room(path: Path, frames: int, channels: int, found: int, rate: int | None) -> None:
-    """Raises MicaError where a file would take too much memory. rate: that its mean is resampled to, None of one taken as it is."""
+    """Raises MicaError where a file would take too much memory.
+    rate: that its mean is resampled to, None of one taken as it is."""
     if found < SLOWEST:
         raise MicaError(f"{path}: has {found:,} samples a second", todo=f"expected {SLOWEST:,} or more")
     size = 2 * frames if rate is None else 8 * frames + 10 * frames * rate // found
@@ -153,7 +156,8 @@ def clipped(samples: np.ndarray) -> str:
 
 
 def pieces(path: str | Path, rate: int, n: int) -> np.ndarray:
-    """A file as int16 [pieces, n], one behind the other; what is left at its end counts for nothing. Shorter than one piece, it is padded. Raises MicaError."""
+    """A file as int16 [pieces, n], one behind the other; what is left at its end counts for nothing.
+    Shorter than one piece, it is padded. Raises MicaError."""
     samples = padded(read(path, rate), n)
     return samples[: len(samples) // n * n].reshape(-1, n)
 
@@ -164,7 +168,8 @@ def padded(samples: np.ndarray, n: int) -> np.ndarray:
 
 
 def padding(paths: Sequence[str | Path], rate: int, n: int) -> str:
-    """The line that says which of these files are shorter than the n samples that a model takes, and so padded; "" where none is. Raises MicaError."""
+    """The line that says which of these files are shorter than the n samples that a model takes, and so padded;
+    "" where none is. Raises MicaError."""
     short = {path: length / rate for path in paths if (length := len(read(path, rate))) < n}
     if not short:
         return ""
@@ -179,7 +184,8 @@ def padding(paths: Sequence[str | Path], rate: int, n: int) -> str:
 
 
 def as_reals(x: np.ndarray, step: float) -> np.ndarray:
-    """Sound for a model to which an int16 sample is worth `step`: whole numbers beyond 1 are samples, others are taken as they are.
+    """Sound for a model to which an int16 sample is worth `step`: whole numbers beyond 1 are samples,
+    others are taken as they are.
 
     Raises MicaError where they are neither samples nor about -1 to 1.
     """

@@ -2,12 +2,15 @@
 
 Nothing is guessed from statistics; these rules hold, and `note` prints what they gave:
 
-    between columns   of the first row: a tab where there is one, else a semicolon, else a comma; `sep=X` above it names another
-    decimals          a comma where a cell is such a number and no cell has a decimal point; never where commas stand between columns
+    between columns   of the first row: a tab where there is one, else a semicolon, else a comma;
+                      `sep=X` above it names another
+    decimals          a comma where a cell is such a number and no cell has a decimal point;
+                      never where commas stand between columns
     header            a first row without a number, or one that counts the columns: 0, 1, 2, ...
     missing           an empty cell, NA, NaN, N/A, null, None, ?: NaN
     order             that of the table with which the model was packed, if both name their columns
-    left out          dates and times, a column without a name, words; of more columns than the model takes those named id, index, time ...
+    left out          dates and times, a column without a name, words; of more columns than the model takes those named
+                      id, index, time ...
     labels            the column named label, class, target or y, else the only one of words: array `y`
     texts             the column named text, where the model classifies texts
     windows           rows, one behind the other, where the model takes several at once
@@ -82,7 +85,8 @@ def text_of(path: Path, most: int, expected: str) -> str:
 @dataclass(frozen=True)
 class Inputs:
     """Inputs of the model that a table is read for. shapes: with their batch of 1, empty if no model is known.
-    missing: True if the model has learnt missing values. texts: makes inputs by name of the texts that the model classifies.
+    missing: True if the model has learnt missing values. texts: makes inputs by name of the texts that the model
+    classifies.
     columns: names in the order of the input; if there are none, read() adds those of a table that has names.
     labelled: False where no column holds labels: y is an axis then."""
 
@@ -176,7 +180,8 @@ def _missing(path: Path, x: np.ndarray, chosen: list[_Column], places: list[int]
     found = f"row {places[row]}, column '{chosen[column].name}'"
     if not inputs.missing:
         raise MicaError(
-            f"{path}, {found}: a value is missing ({len(bad)} in the table), and the model has not learnt missing values",
+            f"{path}, {found}: a value is missing ({len(bad)} in the table), and the model has not learnt "
+            "missing values",
             todo="leave the row out, or fill it in as in training",
         )
     return [f"{len(bad)} missing values, the first in {found}"]
@@ -213,7 +218,8 @@ def _between(delimiter: str) -> str:
 
 
 def _header(path: Path, rows: list[tuple[int, list[str]]]) -> tuple[list[str], list[tuple[int, list[str]]], bool]:
-    """Return the columns' names (numbers where the first row has none), the rows of data, and whether the names are words."""
+    """Return the columns' names (numbers where the first row has none), the rows of data,
+    and whether the names are words."""
     first = rows[0][1]
     filled = [c for c in first if c.lower() not in _MISSING]
     words = not any(_NUMBER.fullmatch(c) or _COMMA.fullmatch(c) or _TIME.fullmatch(c) for c in filled)
@@ -306,7 +312,8 @@ def _choose(
 
 
 def _order(columns: list[_Column]) -> list[str]:
-    """Return the names as a model's file keeps them: of many columns a single digest, since names take flash on a board."""
+    """Return the names as a model's file keeps them: of many columns a single digest,
+    since names take flash on a board."""
     names = [clean(c.name) for c in columns]
     text = "\n".join(names)
     return names if len(text) <= MOST_NAMES else ["sha256:" + hashlib.sha256(text.encode()).hexdigest()]
@@ -350,7 +357,8 @@ def _listed(columns: list[_Column]) -> str:
 def _windows(
     path: Path, x: np.ndarray, y: np.ndarray | None, shape: Sequence[int]
 ) -> tuple[np.ndarray, np.ndarray | None, list[str]]:
-    """Rows as windows, where the model takes several at once; what was done. Windows across two labels are dropped. Raises MicaError."""
+    """Rows as windows, where the model takes several at once; what was done. Windows across two labels are dropped.
+    Raises MicaError."""
     sizes = [d for d in shape[1:] if d != 1]
     columns = x.shape[1]
     if not shape or columns == math.prod(sizes):

@@ -2,8 +2,9 @@
 
 Each step becomes float operators between its tensors' scales, one function a kernel, one file a family;
 Netron shows it and ONNX Runtime runs it. A step with no such form becomes a node of the domain `mica` with the kernel's
-name, its parameters and constants as attributes, which no other program runs. Inputs and outputs are float32 as of the model
-that was packed; a state is an input and an output more, of integers. What a caller knows of a step's cost goes into its node's metadata.
+name, its parameters and constants as attributes, which no other program runs.
+Inputs and outputs are float32 as of the model that was packed; a state is an input and an output more, of integers.
+What a caller knows of a step's cost goes into its node's metadata.
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,8 +1,10 @@
-"""Convolutions, matrix products, sums and products of tensors to the bit: sums of integers, and the kernels' multipliers in double precision.
+"""Convolutions, matrix products, sums and products of tensors to the bit: sums of integers,
+and the kernels' multipliers in double precision.
 
-The forms of `conv`, `dense` and `elementwise` multiply by real scales, so that float32 sums may fall on the other side of a half than the
-kernels' integers: two of a million values, and a network may double that at each layer. Here all scales are 1; sums below
-2**24 are exact in float32, and a double holds a sum times a multiplier to 2**-53. Halves go up, as in the kernels.
+The forms of `conv`, `dense` and `elementwise` multiply by real scales, so that float32 sums may fall on the other side
+of a half than the kernels' integers: two of a million values, and a network may double that at each layer.
+Here all scales are 1; sums below 2**24 are exact in float32, and a double holds a sum times a multiplier to 2**-53.
+Halves go up, as in the kernels.
 """
 
 import numpy as np

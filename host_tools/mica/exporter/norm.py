@@ -31,7 +31,8 @@ def norm(s: Step) -> None:
 
 
 def _rows(s: Step, mode: int, gamma: np.ndarray, beta: np.ndarray, epsilon: float) -> None:
-    """gamma and beta float32 [1, n], or [rows, n]; epsilon as it is added to n**2 times the variance, or to the squares."""
+    """gamma and beta float32 [1, n], or [rows, n]; epsilon as it is added to n**2 times the variance,
+    or to the squares."""
     n, rows = gamma.shape[1], math.prod(s.y.dims) // gamma.shape[1]
     x = s.node("Reshape", s.real(), s.shape((rows, n)))
     last = s.const(np.array([-1], np.int64))

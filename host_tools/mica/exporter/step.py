@@ -74,7 +74,8 @@ class Step:
         factor: np.ndarray | float = 1.0,
         step: float | None = None,
     ) -> str:
-        """A value near to whole multiples of unit as float64 (`ir/exact_round.py`); without factor and step just these multiples."""
+        """A value near to whole multiples of unit as float64 (`ir/exact_round.py`);
+        without factor and step just these multiples."""
         parts = [np.asarray(v, np.float64) for v in (unit, rest, factor, unit if step is None else step)]
         shape = (1, -1, 1, 1) if nchw else (-1,)
         constants = [self.b.const(v.reshape(shape) if v.ndim else v) for v in parts]
@@ -83,8 +84,9 @@ class Step:
     def put(self, name: str, nchw: bool = False, units: Sequence[float] = ()) -> None:
         """The result as real numbers: clamped as the step says, and rounded.
 
-        Kernels round halves up, ONNX to even. units: what the result is a sum of whole multiples of, in steps of the output;
-        where halves are among those sums, they are moved to where the kernel has them, by less than would reach the next sum.
+        Kernels round halves up, ONNX to even. units: what the result is a sum of whole multiples of,
+        in steps of the output; where halves are among those sums, they are moved to where the kernel has them,
+        by less than would reach the next sum.
         """
         lift, stretch = _moved(units)
         if stretch != 1.0:

@@ -150,7 +150,8 @@ class Values:
         return self.b.node("Reshape", whole, shape, base=self._base(t))
 
     def _pieces(self, t: TensorRecord) -> list[tuple[int | None, int, int]]:
-        """(tensor, first element, element behind the last) of what lies in t's place, in order; None where nothing was written."""
+        """(tensor, first element, element behind the last) of what lies in t's place, in order;
+        None where nothing was written."""
         size = DTYPE_BYTES[t.dtype]
         left = [(t.offset, t.offset + t.bytes)]
         found: list[tuple[int, int, int | None]] = []  # begin, end, tensor
@@ -168,8 +169,9 @@ class Values:
                 rest += [(a, b) for a, b in ((begin, low), (high, end)) if a < b]
             left = rest
         found += [(begin, end, None) for begin, end in left]
+        offset = {k: self.model.tensors[k].offset if k is not None else 0 for _, _, k in found}
         return [
-            (k, *((v - self.model.tensors[k].offset) // size if k is not None else v // size for v in (begin, end)))  # type: ignore[misc]
+            (k, (begin - offset[k]) // size, (end - offset[k]) // size)
             for begin, end, k in sorted(found, key=lambda f: f[0])
         ]
 

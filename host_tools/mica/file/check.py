@@ -20,7 +20,8 @@ FAST_SHIFT = (1, 22)
 
 
 def geometry(kernel: str, x: Sequence[Tensor], y: Tensor, p: Mapping[str, int]) -> Shapes:
-    """Check shapes and parameters; return the shape of each blob. A length of -n stands for "1 or n", ANY_LENGTH for any."""
+    """Check shapes and parameters; return the shape of each blob.
+    A length of -n stands for "1 or n", ANY_LENGTH for any."""
     return KERNEL_BY_NAME[kernel].rules(x, y, p)
 
 

@@ -274,7 +274,8 @@ class _Reader:
         dims = r["dims"]
         if not all(1 <= d <= schema.MAX_DIM for d in dims) or any(d != 1 for d in dims[r["rank"] :]):
             _bad(
-                f"{what} has dimensions {list(dims)}, rank {r['rank']}; expected 1 to {schema.MAX_DIM}, beyond the rank 1"
+                f"{what} has dimensions {list(dims)}, rank {r['rank']}; expected 1 to {schema.MAX_DIM}, "
+                "beyond the rank 1"
             )
         if not (math.isfinite(r["scale"]) and r["scale"] > 0):
             _bad(f"{what} has scale {r['scale']}; expected a finite positive number")

@@ -142,7 +142,8 @@ def write(colours: str, scale: Sequence[float], offset: Sequence[float], tensor:
         if not 1 / UNLIKE < abs(factor) < UNLIKE or not abs(addend) * 2**FRACTION < LIMIT * 256:
             low, high = ((q - tensor.zero_point) * tensor.scale for q in (-128, 127))
             raise MicaError(
-                f"--picture {colours}: pixels become {o:.4g} to {o + 255 * s:.4g}; input '{tensor.name}' takes {low:.4g} to {high:.4g}",
+                f"--picture {colours}: pixels become {o:.4g} to {o + 255 * s:.4g}; input '{tensor.name}' takes "
+                f"{low:.4g} to {high:.4g}",
                 todo="give --pixel-scale and --pixel-offset as in training",
             )
         steps.append(f"{round(factor * 2**FRACTION)},{round(addend * 2**FRACTION)}")

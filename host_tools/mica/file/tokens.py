@@ -26,11 +26,13 @@ _HEAD = schema.record_bytes(schema.TOKENS)
 class Tokens:
     """pieces: one a token, b"" if text is never made of it. costs: one a piece, 0 to 65535, () for the method LONGEST.
 
-    listed: the tokens that text is made of, by the order of their pieces. begin, end: tokens. token, position, length: places among
-    the model's inputs; output: among its outputs; None where there is none. positions: 0 where they have no end.
-    With the flag CLASSES a run takes a whole text: begin and end stand around it, padding behind it; position is an input of zeros, and
-    length one for the mask. unknown: token of what no piece spells. Not in the file, but for `packing.tokens`: framed, begin, end and
-    unknown if texts are classified, and trouble, why they cannot be.
+    listed: the tokens that text is made of, by the order of their pieces. begin, end: tokens.
+    token, position, length: places among the model's inputs; output: among its outputs; None where there is none.
+    positions: 0 where they have no end.
+    With the flag CLASSES a run takes a whole text: begin and end stand around it, padding behind it;
+    position is an input of zeros, and length one for the mask. unknown: token of what no piece spells.
+    Not in the file, but for `packing.tokens`: framed, begin, end and unknown if texts are classified, and trouble,
+    why they cannot be.
     """
 
     pieces: tuple[bytes, ...]
@@ -150,7 +152,8 @@ def read(record: dict[str, int], data: bytes) -> Tokens:
 
 
 def check(t: Tokens, inputs: Sequence[tuple[str, int]], outputs: Sequence[tuple[str, int]]) -> None:
-    """Raises Broken where the inputs and the output are not there for it. inputs, outputs: (element type, elements) of each."""
+    """Raises Broken where the inputs and the output are not there for it.
+    inputs, outputs: (element type, elements) of each."""
     used = [place for place in (t.token, t.position, t.length) if place is not None]
     classes, size = t.has("CLASSES"), 1
     for place in used:
@@ -214,14 +217,16 @@ def encode(t: Tokens, text: str | bytes) -> list[int]:
 
 
 def row(t: Tokens, text: str | bytes, size: int) -> tuple[list[int], int]:
-    """`size` tokens of a text to classify: with what stands around it, cut at its end, filled up with padding. And how many are no padding."""
+    """`size` tokens of a text to classify: with what stands around it, cut at its end, filled up with padding.
+    And how many are no padding."""
     ends = [] if t.end is None else [t.end]
     found = (([] if t.begin is None else [t.begin]) + encode(t, text))[: size - len(ends)] + ends
     return found + [t.padding] * (size - len(found)), len(found)
 
 
 def arrays(t: Tokens, shapes: Mapping[str, Sequence[int]], texts: Sequence[str]) -> dict[str, np.ndarray]:
-    """Inputs of a model that classifies texts, int64 [texts, ...], by name. shapes: of all inputs, with their batch of 1. Raises Unspelled."""
+    """Inputs of a model that classifies texts, int64 [texts, ...], by name.
+    shapes: of all inputs, with their batch of 1. Raises Unspelled."""
     names = list(shapes)
     size = math.prod(shapes[names[t.token]])
     rows = [row(t, text, size) for text in texts]

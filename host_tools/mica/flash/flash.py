@@ -1,6 +1,7 @@
 """Puts a firmware onto a real board, and loses none of the user's files doing so.
 
-    image -> what is on the board? -> [files to this computer] -> write -> board comes back -> [files put back] -> mica answers
+    image -> what is on the board? -> [files to this computer] -> write -> board comes back -> [files put back] -> mica
+    answers
 
 How a board is written is a Writer's business: uf2_drive.py (RP2040, RP2350), esp.py (the ESP32 family).
 """
@@ -242,7 +243,8 @@ def _models_on(request: FlashRequest, image: Image, board: Link, callbacks: Flas
         found = board_files.read_rom(board, progress)
     if found and image.models is None:
         raise MicaError(
-            f"{image.where} has no ROMFS as {request.board.name}'s, and {', '.join(sorted(found))} in /rom would be lost",
+            f"{image.where} has no ROMFS as {request.board.name}'s, and {', '.join(sorted(found))} in "
+            "/rom would be lost",
             todo="add --erase-files",
         )
     return found

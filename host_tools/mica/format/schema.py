@@ -1,4 +1,5 @@
-"""The .mica file, version 1: the one definition of its bytes, as plain data. What steps mean is in `mica.kernels`, a row a kernel.
+"""The .mica file, version 1: the one definition of its bytes, as plain data.
+What steps mean is in `mica.kernels`, a row a kernel.
 
 Everything that knows the format derives from these: `codec.py` reads it, `writer.py` writes it, `scripts/gen_format.py`
 turns it into `usermod_c/include/mica_format.h` and the tables of `SPEC.md`, and a test regenerates both and compares.
@@ -170,11 +171,13 @@ FEED = 0xFFFE  # `step` of one by which the caller delivers rows of the fed inpu
 FEATURES: dict[str, int] = {"STRIPS": 1, "JOINS": 2, "TOKENS": 4, "FED": 8}
 
 # How text becomes tokens: the longest piece from the left; pieces side by side merged, that of the least cost first;
-# the pieces whose costs have the least sum; the longest piece of each word from the left, the later ones with CONTINUED before them.
+# the pieces whose costs have the least sum; the longest piece of each word from the left,
+# the later ones with CONTINUED before them.
 TOKEN_METHODS = {"LONGEST": 0, "MERGES": 1, "UNIGRAM": 2, "WORDPIECE": 3}
-# SPACE: a space is put before a text. WORDS: pieces do not reach over the bounds of words. BYTES: merging begins with bytes, not
-# with characters. CLASSES: the model takes a whole text and gives scores of classes. LOWER: letters become small. ACCENTS: they lose
-# their accents. MARKS: each mark is a word. BARE: marks are left out. Both: a run of marks is a word.
+# SPACE: a space is put before a text. WORDS: pieces do not reach over the bounds of words.
+# BYTES: merging begins with bytes, not with characters. CLASSES: the model takes a whole text and gives scores of
+# classes. LOWER: letters become small. ACCENTS: they lose their accents. MARKS: each mark is a word.
+# BARE: marks are left out. Both: a run of marks is a word.
 # In other methods than WORDPIECE, LOWER makes text plain first. MARKS: WORDS know letters and blanks beyond ASCII.
 TOKEN_FLAGS = {
     **{"SPACE": 1, "WORDS": 2, "BYTES": 4, "CLASSES": 8},
@@ -184,7 +187,8 @@ NO_TOKEN = 0xFFFF
 MAX_TOKENS = 0xFFFE
 MAX_PIECE_BYTES = 0xFFFF  # of all pieces together
 
-# FAST: for every output channel, |bias| + 128 * sum|w| < 2**29, no weight below weights.INT8's range and 1 <= shift <= 22.
+# FAST: for every output channel, |bias| + 128 * sum|w| < 2**29, no weight below weights.INT8's range and 1 <= shift <=
+# 22.
 # `pack` sets it if it is true; `load` refuses a step that claims it falsely.
 STEP_FLAGS = {"FAST": 1}
 
@@ -205,11 +209,14 @@ METADATA_KEYS = {
     "without it 0.7. A number for each label, with blanks between: each is judged alone",
     LISTEN_MEAN: "of how many outputs that mean is; without it 3; several as for `listen_threshold`",
     "picture": "colours of the picture that the input is, and how their bytes become int8; see Pictures",
-    "part": "of a model that was cut: which part of which file, and the tensors that it takes and gives, by their numbers there; the first "
+    "part": "of a model that was cut: which part of which file, and the tensors that it takes and gives, by their "
+    "numbers there; the first "
     "part has what the whole said, under names that begin with `whole.`",
     "joins": "outputs that are parts of one array, a line for each array: number of parts, axis, name",
-    "scores": "place among the arrays of predict() of the one that holds scores of the classes, -1: none; without it the first that is no int32",
-    "weights": "numbers of the steps whose constants are to be copied from flash into RAM, as far as it goes, those first that gain most for a "
+    "scores": "place among the arrays of predict() of the one that holds scores of the classes, -1: none; without it "
+    "the first that is no int32",
+    "weights": "numbers of the steps whose constants are to be copied from flash into RAM, as far as it goes, those "
+    "first that gain most for a "
     "byte; without it those that multiply, in their order",
     "missing": "NaN: the model has learnt missing values, which are NaN among its features",
     "columns": "names of the columns of the table that the model was packed with, in the order of its input, one per "

@@ -1,13 +1,16 @@
 """Real numbers <-> the int8 integers that stand for them: real = scale * (q - zero_point).
 
-Every rounding is to the nearest integer, half to even, and saturates (ONNX QuantizeLinear). There are two rules, one for each place
-where real numbers turn into integers, because a number near the middle of two integers goes one way in float32 and the other in float64:
+Every rounding is to the nearest integer, half to even, and saturates (ONNX QuantizeLinear).
+There are two rules, one for each place where real numbers turn into integers,
+because a number near the middle of two integers goes one way in float32 and the other in float64:
 
     quantise_f32, dequantise_f32   inputs and outputs of a model, and of a custom operator
-        A board repeats this rule for every input, in single precision: few have more in hardware, and MicroPython's floats are
-        32 bits wide there. `usermod_c/binding/values.c` has the same operations in the same order, so both see the same int8.
+        A board repeats this rule for every input, in single precision: few have more in hardware,
+        and MicroPython's floats are 32 bits wide there. `usermod_c/binding/values.c` has the same operations in the
+        same order, so both see the same int8.
     quantise_f64, dequantise_f64   tables, constants and clamps
-        They are computed once, when a model is packed, and stored; no board repeats them. So they take all the precision there is.
+        They are computed once, when a model is packed, and stored; no board repeats them.
+        So they take all the precision there is.
 
 Rounding in integers (requantisation) is a kernel's own affair: `mica.kernels.integers`.
 """

@@ -97,9 +97,11 @@ PAIRS_BYTES = 1024  # of a table of all pairs of codes, which kernels make to un
 
 @dataclass(frozen=True)
 class CodeLayout(Layout):
-    """Rows of codes: each weight is one of 16 int8 values, which stand before the rows, and its row has its place among them.
+    """Rows of codes: each weight is one of 16 int8 values, which stand before the rows,
+    and its row has its place among them.
 
-    The weights are int8 for everybody but the file: biases, the proof that no sum overflows, oracle and fallback stay as they are.
+    The weights are int8 for everybody but the file: biases, the proof that no sum overflows,
+    oracle and fallback stay as they are.
     """
 
     @property
@@ -162,8 +164,10 @@ OFFSET_ROWS = Layout(
 CODES4 = CodeLayout(
     "codes4",
     3,
-    f"{CODES} int8 values, then a row of 4-bit numbers of them for each channel, filled up with zeros to a multiple of {ROW_ALIGN} "
-    "bytes: of each four weights first a byte for weights 0 and 2, then one for 1 and 3, the first of both in the lower half",
+    f"{CODES} int8 values, then a row of 4-bit numbers of them for each channel, filled up with zeros to a multiple "
+    f"of {ROW_ALIGN} "
+    "bytes: of each four weights first a byte for weights 0 and 2, then one for 1 and 3, the first of both in "
+    "the lower half",
     align=ROW_ALIGN,
 )
 LAYOUTS = (PLAIN, ROWS, OFFSET_ROWS, CODES4)

@@ -192,7 +192,8 @@ def _number(value: int, width: int = 1) -> bytes:
 
 
 def _entries(entries: Mapping[str, _Node], at: int, align: int) -> bytes:
-    """The records of a folder's entries, the first at offset `at` of the image: padding puts each file's data in their place."""
+    """The records of a folder's entries, the first at offset `at` of the image: padding puts each file's data in their
+    place."""
     made = bytearray()
     for name, node in entries.items():
         encoded = name.encode()

@@ -18,7 +18,8 @@ def import_model(
 ) -> Graph:
     """Reads a file of any kind that mica packs. Raises MicaError.
 
-    Of an ONNX file, shapes: sizes of dynamic dimensions; custom: operators of the user's own. front_end: one will make the input.
+    Of an ONNX file, shapes: sizes of dynamic dimensions; custom: operators of the user's own.
+    front_end: one will make the input.
     """
     if kinds.read_as(path) != "tflite":
         return import_onnx(path, shapes, custom, front_end)

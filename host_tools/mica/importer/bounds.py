@@ -35,7 +35,8 @@ class Bound:
             size = math.prod(shape) * _item_bytes(dtype)
             if size > self.each:
                 raise ValueError(
-                    f"it would fold to a constant of shape {list(shape)}, {size:,} bytes; expected at most {self.each:,} "
+                    f"it would fold to a constant of shape {list(shape)}, {size:,} bytes; expected at most "
+                    f"{self.each:,} "
                     "(64 MB and 4 times the file)"
                 )
 
@@ -48,7 +49,8 @@ class Bound:
             )
 
     def activation(self, shape: Shape) -> None:
-        """Counts a tensor. Raises ValueError where no board could hold it, and this computer need not try, or all are too many."""
+        """Counts a tensor. Raises ValueError where no board could hold it, and this computer need not try,
+        or all are too many."""
         if (size := math.prod(shape)) > MAX_ELEMENTS:
             raise ValueError(
                 f"a tensor of shape {list(shape)} has {size:,} elements; expected at most {MAX_ELEMENTS:,}"
@@ -78,7 +80,8 @@ class Bound:
         ]
         if (size := x[0] * channels * math.prod(spans)) > MAX_TOGETHER:
             raise ValueError(
-                f"its windows lie on a tensor of shape {[x[0], channels, *spans]}, {size:,} elements; expected at most {MAX_TOGETHER:,}"
+                f"its windows lie on a tensor of shape {[x[0], channels, *spans]}, {size:,} elements; expected at most "
+                f"{MAX_TOGETHER:,}"
             )
         macs = math.prod(moved) * math.prod(kernel) * (w[1] if len(w) > 1 else 1)
         if macs > MAX_MACS:

@@ -54,7 +54,8 @@ MOST = 1 << 24  # elements
 
 
 def guarded(nodes: Sequence[onnx.NodeProto], values: dict[str, np.ndarray], opset: int) -> None:
-    """Adds the results of simple nodes, one after the other, to the values. Raises ValueError where one is not simple or large."""
+    """Adds the results of simple nodes, one after the other, to the values.
+    Raises ValueError where one is not simple or large."""
     for node in nodes:
         arrays = [values[i] for i in node.input if i]
         op, size = node.op_type, sum(a.size for a in arrays)

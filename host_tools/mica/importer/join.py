@@ -1,6 +1,7 @@
 """Model files that follow one another become one graph: what the first gives, the second takes.
 
-Where the second takes more rows than the first gives in a run, its input becomes a window that slides: the board keeps the rows before.
+Where the second takes more rows than the first gives in a run, its input becomes a window that slides: the board keeps
+the rows before.
 """
 
 from math import prod
@@ -31,7 +32,8 @@ def join(first: Graph, second: Graph, names: tuple[str, str]) -> Graph:
         axis, rows = _rows(there.shape, here.shape)
         if not rows:
             raise MicaError(
-                f"{names[0]} gives '{there.name}' {list(there.shape)}, and {names[1]} takes '{here.name}' {list(here.shape)}",
+                f"{names[0]} gives '{there.name}' {list(there.shape)}, and {names[1]} takes '{here.name}' "
+                f"{list(here.shape)}",
                 todo=_REMEDY,
             )
         second.states.append(streaming.window(second, streaming.Window(here.name, axis, rows)))

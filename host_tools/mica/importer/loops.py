@@ -1,10 +1,12 @@
-"""Loop and Scan whose number of runs is known are written out: the body once for each run. Cells of recurrent layers are not.
+"""Loop and Scan whose number of runs is known are written out: the body once for each run.
+Cells of recurrent layers are not.
 
-y, ys = Loop(3, true, x), body b       =>   s1, y1 = b(0, x); s2, y2 = b(1, s1); y, y3 = b(2, s2); ys = Concat(y1, y2, y3)
+y, ys = Loop(3, true, x), body b       =>   s1, y1 = b(0, x); s2, y2 = b(1, s1); y, y3 = b(2, s2); ys = Concat(y1, y2,
+                                            y3)
 y, ys = Scan(x, xs), body b            =>   likewise, with xs[0], xs[1], xs[2] for the counter
 
-The importer adds each run's nodes as those of a file, so counters and conditions fold to constants. As Keras' GRU and LSTM
-become ONNX (tf2onnx).
+The importer adds each run's nodes as those of a file, so counters and conditions fold to constants.
+As Keras' GRU and LSTM become ONNX (tf2onnx).
 """
 
 from collections.abc import Callable, Sequence
@@ -142,7 +144,8 @@ def check_runs(runs: int, of: onnx.GraphProto, known: bool = True) -> None:
     if runs > most:
         count = f"{runs:,}" if known else f"more than {most:,}"
         raise ValueError(
-            f"a loop of {count} runs of {len(of.node)} nodes; at most {most:,} are unrolled. Export the model for fewer steps"
+            f"a loop of {count} runs of {len(of.node)} nodes; at most {most:,} are unrolled. Export the model "
+            "for fewer steps"
         )
 
 

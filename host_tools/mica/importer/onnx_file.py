@@ -64,7 +64,8 @@ INTEGER_OPS = MOVES.union(
 def import_onnx(
     path: str | Path, shapes: Mapping[str, int] | None = None, custom: CustomOps = NO_CUSTOM, front_end: bool = False
 ) -> Graph:
-    """Reads `path`; batch dimensions become 1, other symbolic dimensions are looked up in `shapes`. custom: the user's operators.
+    """Reads `path`; batch dimensions become 1, other symbolic dimensions are looked up in `shapes`.
+    custom: the user's operators.
     front_end: one will make the input.
 
     Operators that mica does not know stay in the graph, for the passes to refuse together with what they cannot take.
@@ -125,7 +126,8 @@ def external_files(path: str | Path) -> list[Path]:
 
 
 def _size_beside(path: Path, name: str) -> int:
-    """Return the bytes of a file that a model names as one beside it, 0 if there is none. Raises MicaError where it is elsewhere."""
+    """Return the bytes of a file that a model names as one beside it, 0 if there is none.
+    Raises MicaError where it is elsewhere."""
     if (
         not 0 < len(name) < 250
         or not name.isprintable()
@@ -366,7 +368,8 @@ class _Importer:
         state, n, x, out = self.state, len(points), proto.input[0], proto.output[-1]
         if len(state.shape(x)) != 2 or state.shape(x)[0] != 1 or not given_scaled(state.graph, x):
             raise ValueError(
-                "distances to rows of training data; only scalers and imputers of the input may stand in front of them. "
+                "distances to rows of training data; only scalers and imputers of the input may stand in "
+                "front of them. "
                 "Leave out what else does (a PCA), or take a forest or an SVM behind it"
             )
         names = [state.fresh(f"{out}.{what}") for what in ("row", "root")[: 1 + rooted]]

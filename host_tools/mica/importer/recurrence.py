@@ -203,7 +203,8 @@ class _Probe:
     def linear(
         self, gates: Sequence[_Gate], hidden: str, reset: _Gate | None
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """(weights [G * H, I], recurrent [G * H, H], what a gate is where all inputs are 0 [2, G * H]: with the reset at 0 and at 1)."""
+        """(weights [G * H, I], recurrent [G * H, H], what a gate is where all inputs are 0 [2,
+        G * H]: with the reset at 0 and at 1)."""
         cut, open_ = self.cut, {}
         if reset is not None:
             name = cut.functions[reset.function].output[0]

@@ -1,4 +1,5 @@
-"""ONNX's operators that the importer does not take as they are: those of `REWRITTEN`, and those that ONNX defines by others."""
+"""ONNX's operators that the importer does not take as they are: those of `REWRITTEN`,
+and those that ONNX defines by others."""
 
 from collections.abc import Callable, Mapping
 from typing import Any

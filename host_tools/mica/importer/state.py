@@ -56,7 +56,8 @@ class ImportState:
         return name
 
     def add_rows(self, op: str, proto: onnx.NodeProto, out: str, width: int, attrs: dict[str, Any]) -> str:
-        """An operator on rows of features that ONNX has no definition of: [..., F] -> [..., width], or the same shape for width 0."""
+        """An operator on rows of features that ONNX has no definition of: [..., F] -> [..., width],
+        or the same shape for width 0."""
         g, x = self.graph, proto.input[0]
         if x not in g.values:
             self.unknown.add(out)

@@ -1,4 +1,5 @@
-"""Networks that take the same input become one graph: its input is computed once, and its output holds all their answers."""
+"""Networks that take the same input become one graph: its input is computed once,
+and its output holds all their answers."""
 
 from collections.abc import Sequence
 
@@ -23,7 +24,8 @@ def together(graphs: Sequence[Graph], names: Sequence[str]) -> tuple[Graph, tupl
         mine, first = graph.value(taken), whole.value(shared)
         if long_axes(mine.shape) != long_axes(first.shape) or mine.dtype != first.dtype:
             raise MicaError(
-                f"--together: {name} takes {mine.dtype} {list(mine.shape)}, and {names[0]} {first.dtype} {list(first.shape)}",
+                f"--together: {name} takes {mine.dtype} {list(mine.shape)}, and {names[0]} {first.dtype} "
+                f"{list(first.shape)}",
                 todo="expected networks of the same features and of as many rows a run",
             )
         if graph is not whole:

@@ -1,9 +1,9 @@
 """Vocabularies as others write them, read into file.tokens.Tokens.
 
-* a JSON list of strings: entry i is the piece of token i; text is taken apart by the longest piece, or, with `merges`, as BPE
-  does it, pieces in the order of the list
-* tokenizer.json (Hugging Face): byte-level BPE, BPE with bytes to fall back on (as of Llama), Unigram (SentencePiece), and for models
-  that classify texts WordPiece and WordLevel (word_lists.py)
+* a JSON list of strings: entry i is the piece of token i; text is taken apart by the longest piece, or, with `merges`,
+  as BPE does it, pieces in the order of the list
+* tokenizer.json (Hugging Face): byte-level BPE, BPE with bytes to fall back on (as of Llama), Unigram (SentencePiece),
+  and for models that classify texts WordPiece and WordLevel (word_lists.py)
 * vocab.txt, a word a line, and a JSON object of words and their tokens: the same
 
 What such a file asks of text before it is taken apart is refused where boards do not do it, by name.
@@ -33,7 +33,10 @@ _BYTE = re.compile(r"<0x([0-9A-F]{2})>\Z")
 _ONE_SPACE = schema.TOKEN_FLAGS["SPACE"] | schema.TOKEN_FLAGS["BARE"]  # in front of a text that does not begin with one
 _WORDS = schema.TOKEN_FLAGS["WORDS"] | schema.TOKEN_FLAGS["MARKS"]
 _UNDERLINE = "\u2581"  # SentencePiece's blank
-_TAKES = "a list of strings, a vocab.txt, or a tokenizer.json of BPE (byte-level or as Llama's), Unigram, WordPiece or WordLevel, is expected"
+_TAKES = (
+    "a list of strings, a vocab.txt, or a tokenizer.json of BPE (byte-level or as Llama's), Unigram, WordPiece or "
+    "WordLevel, is expected"
+)
 
 
 def read(text: str) -> Tokens:
@@ -174,7 +177,8 @@ def _tokenizer(data: Mapping[str, Any]) -> Tokens:
 
 
 def _around(data: Mapping[str, Any], special: Mapping[str, int]) -> tuple[word_lists.Ends, int | None, str]:
-    """The tokens at the ends of a text to classify, that of padding; why there are none, which is no matter for a language model."""
+    """The tokens at the ends of a text to classify, that of padding;
+    why there are none, which is no matter for a language model."""
     try:
         padding = word_lists.padding(data.get("padding"), special, _refuse)
         return word_lists.processed(data.get("post_processor"), _refuse), padding, ""

@@ -12,7 +12,8 @@ _MOST = 1000  # outputs of a mean
 
 
 def beside(model: Path) -> dict[str, str]:
-    """Metadata `listen_threshold`, `listen_mean` and `labels` that the file of the model's name says; none if it is no such file.
+    """Metadata `listen_threshold`, `listen_mean` and `labels` that the file of the model's name says;
+    none if it is no such file.
 
     Raises MicaError if its numbers are impossible.
     """

@@ -1,4 +1,5 @@
-"""A front end for sensors: what turns a window of samples of several axes into the features that a network was trained on."""
+"""A front end for sensors: what turns a window of samples of several axes into the features that a network was trained
+on."""
 
 from dataclasses import dataclass
 
@@ -12,7 +13,8 @@ class AxisFeatures:
     """Computes of each axis its statistics, and then of each band the energy of |FFT(window * (samples - mean))|.
 
     rows: int16 samples of each of `axes` axes, each worth unit[axis]; `rate` of them a second. stats: numbers in
-    `kernels.axes.STATS`. bands: (first bin, number of bins) each; window float64 [rows], zeros behind it to `fft`. energy:
+    `kernels.axes.STATS`. bands: (first bin, number of bins) each; window float64 [rows], zeros behind it to `fft`.
+    energy:
     "power" times * sum |X|^2, "rms" its root, or a logarithm of it ("ln", "log2", "log10", "db"), of `least` at least.
     across: features lie one behind the other, each with all axes, in place of axes, each with all features.
     """

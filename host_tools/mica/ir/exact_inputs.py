@@ -18,7 +18,8 @@ def exact_inputs(g: Graph) -> dict[str, str]:
 
 
 def takes_missing(g: Graph, name: str) -> np.ndarray:
-    """bool [last dimension]: the features of an input that may be NaN, because the model has learnt what a missing one means."""
+    """bool [last dimension]: the features of an input that may be NaN, because the model has learnt what a missing one
+    means."""
     taken = np.full(g.value(name).shape[-1:] or 1, exact_inputs(g).get(name) == "float32")
     for node in g.consumers().get(name, ()) if taken.any() else ():
         taken &= _taken(g, node, len(taken))

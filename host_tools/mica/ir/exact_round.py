@@ -1,9 +1,12 @@
-"""The one function of ours in an ONNX model that mica writes: sums of integers that float32 came near to, made exact again.
+"""The one function of ours in an ONNX model that mica writes: sums of integers that float32 came near to,
+made exact again.
 
-    y = ExactRound(x, unit, rest, factor, step)   =>   y = step * floor((round(x / unit) + rest) * factor + 1/2), in double precision
+    y = ExactRound(x, unit, rest, factor, step)   =>   y = step * floor((round(x / unit) + rest) * factor + 1/2),
+                                                       in double precision
 
-x is a sum as real numbers, unit what one is worth in it, factor how many steps of the output, step the output's scale; rest is a
-hundredth of a step at most. So y is x but for the rounding that QuantizeLinear is going to do anyway, and the importer reads it as `Identity`.
+x is a sum as real numbers, unit what one is worth in it, factor how many steps of the output, step the output's scale;
+rest is a hundredth of a step at most. So y is x but for the rounding that QuantizeLinear is going to do anyway,
+and the importer reads it as `Identity`.
 """
 
 import onnx

@@ -7,11 +7,13 @@ import numpy as np
 
 @dataclass(frozen=True, eq=False, repr=False)  # equal to itself alone: two forests are not looked through
 class Forest:
-    """Nodes of all trees in one table; node i asks whether x[column[i]] <= threshold[i], or is a leaf where column[i] < 0.
+    """Nodes of all trees in one table; node i asks whether x[column[i]] <= threshold[i],
+    or is a leaf where column[i] < 0.
 
-    column int64 [n]; threshold float64 [n]; yes, no int64 [n]: the nodes that follow; missing bool [n]: whether a NaN counts
-    as yes. A leaf has the entries entry[i] to entry[i + 1] - 1 (entry int64 [n + 1]) of target int64 [e] and value float64 [e]: what
-    it adds to which number of the result. roots int64 [trees]; bias float64 [N]: what the numbers begin with.
+    column int64 [n]; threshold float64 [n]; yes, no int64 [n]: the nodes that follow;
+    missing bool [n]: whether a NaN counts as yes. A leaf has the entries entry[i] to entry[i + 1] - 1 (entry int64 [n +
+    1]) of target int64 [e] and value float64 [e]: what it adds to which number of the result. roots int64 [trees];
+    bias float64 [N]: what the numbers begin with.
     equal: some nodes stand for the question whether a feature is one of some values, of which a NaN is none.
     """
 

@@ -30,7 +30,8 @@ class Pcen:
     Per-channel energy normalisation: E are the energies of a front end's bands; it takes the place of the logarithm.
     0 < s <= 1, 0 <= alpha <= 1, delta >= 0, 0 < r <= 1, eps >= 0, and either eps or alpha is not 0. start: M before the
     first frame; None: the first E itself.
-    Source: Y. Wang et al., "Trainable frontend for robust and far-field keyword spotting", ICASSP 2017, equations 1 and 2.
+    Source: Y. Wang et al., "Trainable frontend for robust and far-field keyword spotting", ICASSP 2017,
+    equations 1 and 2.
     """
 
     s: float

@@ -1,7 +1,8 @@
-"""The shape of a core operator's output, from its inputs and attributes: one function for each rule, named in a row of `ops.py`.
+"""The shape of a core operator's output, from its inputs and attributes: one function for each rule,
+named in a row of `ops.py`.
 
-Each takes the graph and the node. () stands for inputs that do not fit together. None says that only the output knows: windows
-round up or down, and a user's own operator gives any shape.
+Each takes the graph and the node. () stands for inputs that do not fit together.
+None says that only the output knows: windows round up or down, and a user's own operator gives any shape.
 """
 
 import math

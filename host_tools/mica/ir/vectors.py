@@ -1,4 +1,5 @@
-"""Models that hold a row of features against vectors of their training data: nearest neighbours, machines of support vectors."""
+"""Models that hold a row of features against vectors of their training data: nearest neighbours,
+machines of support vectors."""
 
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
@@ -48,7 +49,8 @@ class Neighbours(Vectors):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Machine(Vectors):
-    """bias [N] + the sum over points of factors [S, N] times a curve of the distance: `program`, of reference/unary.composed."""
+    """bias [N] + the sum over points of factors [S, N] times a curve of the distance: `program`,
+    of reference/unary.composed."""
 
     program: Program
     factors: np.ndarray

@@ -19,8 +19,9 @@ KERNELS = tuple(sorted((k for rows in FAMILIES.values() for k in rows), key=lamb
 KERNEL_BY_NAME = {k.name: k for k in (*KERNELS, CUSTOM)}
 KERNEL_BY_ID = {k.id: k for k in (*KERNELS, CUSTOM)}
 
-# What else a firmware may leave out, by the same switch (toolchain/contents.py says which models need it): kernels/picture.c,
-# binding/raw.c, vocabularies, strips, weights of 4 bits, fast loops of depthwise convolutions that are not 3x3, kernels/learn.c and pdm.c,
+# What else a firmware may leave out, by the same switch (toolchain/contents.py says which models need it):
+# kernels/picture.c, binding/raw.c, vocabularies, strips, weights of 4 bits,
+# fast loops of depthwise convolutions that are not 3x3, kernels/learn.c and pdm.c,
 # the ways of convolutions three wide (isa/armv6m/conv2d_paired.c and conv2d_winograd.c).
 PICTURE, RAW, TOKENS, STRIPS, CODES4, LINES, LEARN, PDM = (
     "picture",

@@ -183,7 +183,8 @@ def _limited(z: Array, bits: int) -> tuple[Array, Array]:
 
 
 def _bins(z: Array, twiddles: Array) -> tuple[Array, Array]:
-    """Squares of the m + 1 bins of 2 * m real samples, [n, m + 1], below 2**32; and what is added to the exponents of their roots."""
+    """Squares of the m + 1 bins of 2 * m real samples, [n, m + 1], below 2**32;
+    and what is added to the exponents of their roots."""
     m = z.shape[2]
     z, exponent = _limited(z, PART_BITS - 1)
     k = np.arange(m + 1)
@@ -204,7 +205,8 @@ def _bins(z: Array, twiddles: Array) -> tuple[Array, Array]:
 
 
 def _with_floor(sums: Array, exponent: Array, p: Params, peak: int) -> tuple[Array, Array]:
-    """Sums [n, bands] with the floor added, or limited to it, and their exponents [n]; the floor takes at most FLOOR_BITS."""
+    """Sums [n, bands] with the floor added, or limited to it, and their exponents [n];
+    the floor takes at most FLOOR_BITS."""
     floor = p["floor"] * (1 if p["flags"] & POWER == 0 else peak) * peak
     up = p["floor_exponent"] - exponent
     down = np.maximum(up + floor.bit_length() - FLOOR_BITS, 0) if floor else np.zeros_like(up)
@@ -215,7 +217,8 @@ def _with_floor(sums: Array, exponent: Array, p: Params, peak: int) -> tuple[Arr
 
 
 def spectrum(x: Array, p: Params, blobs: Blobs, rows: int) -> tuple[Array, Array]:
-    """Squares of the bins of so many frames, int64 [rows, fft / 2 + 1], below 2**32; and the exponents [rows] of their roots."""
+    """Squares of the bins of so many frames, int64 [rows, fft / 2 + 1], below 2**32;
+    and the exponents [rows] of their roots."""
     twiddles = blobs["twiddles"].astype(np.int64)
     frames, exponent = _frames(x, p, blobs["window"], rows)
     z, more = _transform(np.stack([frames[:, 0::2], frames[:, 1::2]]), twiddles)
@@ -353,10 +356,14 @@ PCAN = Kernel(
         *("log_places", "mult", "shift", *ACT),
     ),
     doc=(
-        "Sound to features of speech, a gain for each band that follows its noise. x int16 [...,S], y [...,F,C], all other dimensions 1, F = 1 + (S - frame) / hop "
+        "Sound to features of speech, a gain for each band that follows its noise. x int16 [...,S], y [...,F,C], "
+        "all other dimensions 1, F = 1 + (S - frame) / hop "
         "rounded down: row r comes of the samples from r * hop on, and of the noise in the rows before. "
-        "Where there is a second input, int8 [...,4,C], the noise goes on from it: y [...,F+4,C] has that behind the last frame in its last 4 rows, which are bytes of 32 bits, the lowest first, each counted from its tensor's zero point on, modulo 256. See the notes. fft a power of two, 32 to 2048, frame <= fft; "
-        "bands = C; twiddles [fft/2+fft/4,2]; filters [C+1,2]; gains [gains,2]; lut [125]; logs [129]; even, odd, least 0 to 2**14; places 0 to 16; snr_shift 0 to 31; "
+        "Where there is a second input, int8 [...,4,C], the noise goes on from it: y [...,F+4,C] has that behind the "
+        "last frame in its last 4 rows, which are bytes of 32 bits, the lowest first, each counted from its tensor's "
+        "zero point on, modulo 256. See the notes. fft a power of two, 32 to 2048, frame <= fft; "
+        "bands = C; twiddles [fft/2+fft/4,2]; filters [C+1,2]; gains [gains,2]; lut [125]; logs [129]; even, odd, "
+        "least 0 to 2**14; places 0 to 16; snr_shift 0 to 31; "
         "correction -31 to 31; log_places 0 to 10. Needs scratch: 4 * (fft / 2 + 1 + C) bytes."
     ),
     min_inputs=1,

@@ -81,7 +81,8 @@ def _constants(x: Tensors, y: Tensor, p: Params, blobs: Blobs) -> None:
 
 
 def centred(x: Array) -> tuple[Array, Array]:
-    """int64 [axes, rows] -> the same less their means, int16 numbers, and the exponents [axes] of their unit of 1 / rows."""
+    """int64 [axes, rows] -> the same less their means, int16 numbers, and the exponents [axes] of their unit of 1 /
+    rows."""
     d = x.shape[1] * x - x.sum(axis=1, keepdims=True)
     s = audio.bit_length(np.abs(d).max(axis=1)) - 15
     down, up = np.maximum(s, 0)[:, None], np.maximum(-s, 0)[:, None]

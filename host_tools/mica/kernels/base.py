@@ -1,8 +1,9 @@
 """The row that describes a kernel, and the types of its columns.
 
-A kernel is one row: its record in the file, its rules, its integers, its scratch, its multiply-accumulates and what its cost
-depends on. The rows stand in the files of this folder, one file a family, as in `firmware/mica/fallback`. They import
-`mica.format.schema`, `mica.format.weights` and each other; the codec and all that reads or writes models imports them.
+A kernel is one row: its record in the file, its rules, its integers, its scratch,
+its multiply-accumulates and what its cost depends on. The rows stand in the files of this folder, one file a family,
+as in `firmware/mica/fallback`. They import `mica.format.schema`, `mica.format.weights` and each other;
+the codec and all that reads or writes models imports them.
 """
 
 import math

@@ -193,8 +193,9 @@ def _depthwise_rules(x: Tensors, y: Tensor, p: Params) -> Shapes:
 
 
 def _depthwise_scratch(x: Dims, y: Dims, p: Params) -> Scratch:
-    """A strip of one channel, for two rows of the output at a time, 96 bits a column, and where each strip begins; or of four
-    channels, 64 bits a column each, and their constants; or one window of all channels; at least the first or the last."""
+    """A strip of one channel, for two rows of the output at a time, 96 bits a column, and where each strip begins;
+    or of four channels, 64 bits a column each, and their constants; or one window of all channels;
+    at least the first or the last."""
     columns = (y[2] - 1) * p["stride_w"] + p["kernel_w"]
     window = ROWS.row_bytes(p["kernel_h"] * p["kernel_w"] * x[3])
     tile = max(12 * columns + 12 * (y[1] + 1), window)

@@ -1,4 +1,5 @@
-"""A step that no engine computes by itself: an operator of the user's own. It is in no firmware, and in no list of kernels."""
+"""A step that no engine computes by itself: an operator of the user's own.
+It is in no firmware, and in no list of kernels."""
 
 import json
 from typing import Any
@@ -32,8 +33,10 @@ CUSTOM = Kernel(
     blobs=(("definition", "u8"),),
     params=(),
     doc=(
-        "An operator of the user's own. definition: JSON in UTF-8, an object with the strings `op`, its name, and `attributes`, an "
-        "object. On a board y is what the function registered under that name makes of the inputs, one to four, of any shape; a "
+        "An operator of the user's own. definition: JSON in UTF-8, an object with the strings `op`, its name, and "
+        "`attributes`, an "
+        "object. On a board y is what the function registered under that name makes of the inputs, one to four, "
+        "of any shape; a "
         "board without such a function refuses the file."
     ),
     min_inputs=1,

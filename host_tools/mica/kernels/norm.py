@@ -133,7 +133,8 @@ def _norm_constants(x: Tensors, y: Tensor, p: Params, blobs: Blobs) -> None:
 
 
 def reciprocal_root(m: Array) -> Array:
-    """About 2**8 * sqrt(63 * 2**24 / m), to 1.4 at most; m in [2**14, 2**16]. Three of Newton's steps, products of 32 bits."""
+    """About 2**8 * sqrt(63 * 2**24 / m), to 1.4 at most; m in [2**14, 2**16].
+    Three of Newton's steps, products of 32 bits."""
     m = m.astype(np.int64)
     r = 69250 - (m * 39500 >> 16)
     for _ in range(3):

@@ -1,4 +1,5 @@
-"""From sound to energies of bands, each divided by a power of what it was before: per-channel energy normalisation (PCEN).
+"""From sound to energies of bands, each divided by a power of what it was before: per-channel energy normalisation
+(PCEN).
 
 Y. Wang et al., "Trainable frontend for robust and far-field keyword spotting", ICASSP 2017.
 """
@@ -103,7 +104,8 @@ def _value(p: Params, curve: Sequence[int], energy: Number, noise: int) -> tuple
 
 
 def features(x: Array, blobs: Blobs, p: Params, frames: int, noise: list[int]) -> Array:
-    """int64 [frames, bands] in units of 2**-8. noise: of each band, before the first frame; then it is that behind the last."""
+    """int64 [frames, bands] in units of 2**-8. noise: of each band, before the first frame;
+    then it is that behind the last."""
     sums, exponents = audio.band_sums(x, blobs, p, frames)
     curve = blobs["curve"].tolist()
     out = np.zeros(sums.shape, np.int64)

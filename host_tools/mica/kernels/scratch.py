@@ -10,8 +10,8 @@ def scratch_min(kernel: str, out_channels: int, p: Params | None = None) -> int:
     """Bytes of scratch a step of this kernel cannot run without, on any core.
 
     `out_channels` is how many outputs share one input patch. Compared against `mica_scratch_min` in C by a test.
-    p: the step's parameters, by which some kernels need more; in C their loaders check that. A larger `scratch_want` only
-    makes a step faster.
+    p: the step's parameters, by which some kernels need more; in C their loaders check that.
+    A larger `scratch_want` only makes a step faster.
     """
     row = KERNEL_BY_NAME[kernel]
     return row.scratch_min(out_channels) + (row.scratch_of(p) if p else 0)

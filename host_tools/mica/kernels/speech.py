@@ -1,4 +1,5 @@
-"""Features of speech in the integers of TensorFlow Lite Micro's front end: its transform, noise that is taken off, gains that follow it."""
+"""Features of speech in the integers of TensorFlow Lite Micro's front end: its transform, noise that is taken off,
+gains that follow it."""
 
 import math
 from collections.abc import Sequence
@@ -190,7 +191,8 @@ def log_of(logs: Sequence[int], v: int, places: int) -> int:
 
 
 def features(x: Array, blobs: Blobs, p: Params, frames: int, noise: list[int] | None = None) -> Array:
-    """int64 [frames, bands]: what is rounded to int8. noise: of each band, before the first frame; then it is that behind the last."""
+    """int64 [frames, bands]: what is rounded to int8. noise: of each band, before the first frame;
+    then it is that behind the last."""
     lut, logs = blobs["lut"].tolist(), blobs["logs"].tolist()
     gains, twiddles = blobs["gains"].astype(np.int64), blobs["twiddles"].astype(np.int64)
     bands, window = p["bands"], blobs["window"].astype(np.int64)

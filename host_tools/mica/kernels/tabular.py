@@ -61,7 +61,8 @@ def _features_rules(x: Tensors, y: Tensor, p: Params) -> Shapes:
 
 
 def places(bits: Array, blobs: Blobs) -> Array:
-    """Each feature on its grid, int64: x, taken apart into mantissa and exponent, times scale * 2**exponent, and offset."""
+    """Each feature on its grid, int64: x, taken apart into mantissa and exponent, times scale * 2**exponent,
+    and offset."""
     bits = bits.astype(np.int64)
     power = bits >> 23 & 255
     mantissa = (bits & 0x7FFFFF) | np.where(power > 0, 0x800000, 0)

@@ -109,7 +109,8 @@ def unreadable(board: str, line: str, expected: str) -> BoardError:
 
 
 class Answer:
-    """The lines of an output that are meant for the host, by their first word. Raises BoardError for any that is no line."""
+    """The lines of an output that are meant for the host, by their first word.
+    Raises BoardError for any that is no line."""
 
     def __init__(self, output: bytes, board: str) -> None:
         """`board`: what errors call it."""

@@ -34,8 +34,8 @@ Say = Callable[[str], None]  # is told what takes a while
 class BoardError(MicaError):
     """A MicroPython exception, or a board that does not do as asked.
 
-    Of an exception, the text is its last line, printable; `exception` is its class, such as "ImportError", and `traceback`
-    all of it, as the board sent it. Of anything else both are "".
+    Of an exception, the text is its last line, printable; `exception` is its class, such as "ImportError",
+    and `traceback` all of it, as the board sent it. Of anything else both are "".
     """
 
     def __init__(self, found: str, *, todo: str = "", exception: str = "", traceback: str = "") -> None:
@@ -132,8 +132,8 @@ class Link(abc.ABC):
         return data
 
     def exchange(self, model: str, size: int, answer_size: int) -> Exchange | None:
-        """Have a model, given by an expression, answer requests of so many bytes in frames; ended by whatever else the board is asked to do. None where
-        this link or this board does not do it."""
+        """Have a model, given by an expression, answer requests of so many bytes in frames;
+        ended by whatever else the board is asked to do. None where this link or this board does not do it."""
         return None
 
     @abc.abstractmethod

@@ -1,6 +1,7 @@
 """Checks of a board for `mica doctor`, each with a remedy. Errors of other commands use them, too.
 
-    port -> permission -> held by whom -> does MicroPython answer -> mica and its version -> which board -> memory -> models
+    port -> permission -> held by whom -> does MicroPython answer -> mica and its version -> which board -> memory ->
+    models
 
 Each check gives findings; the first that makes all further ones impossible ends the list. Programs that
 the checks send to a board run on stock MicroPython, too.
@@ -235,7 +236,8 @@ def check_board(board: Link, data: bytes) -> None:
 
 
 def out_of_memory(board: Link, working: int, size: int) -> MicaError:
-    """The error for a board whose heap does not take a model. working: bytes of tensors and scratch; size: of the file, 0 where it is read in flash."""
+    """The error for a board whose heap does not take a model. working: bytes of tensors and scratch;
+    size: of the file, 0 where it is read in flash."""
     takes = f"the model takes {working:,} bytes for tensors and scratch" + (
         f", and {size:,} for a copy of the file" if size else ""
     )

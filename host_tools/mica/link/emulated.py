@@ -26,7 +26,8 @@ def start_emulator(
     sensors: Sensors | None = None,
     progress: Progress = quiet,
 ) -> Emulator:
-    """Start the emulator that the board's port has; the arguments are those of Emulator and VirtualPico. keep_flash: the file, too."""
+    """Start the emulator that the board's port has; the arguments are those of Emulator and VirtualPico.
+    keep_flash: the file, too."""
     if sensors is not None and sensors.wired and not board.port.virtual_pico:
         raise MicaError(f"{board.target} has no sensors", todo="the virtual Picos have: RPI_PICO@emu, RPI_PICO2@emu")
     if board.port.virtual_pico:

@@ -1,15 +1,19 @@
 """Requests and answers in frames over a board's serial line, while one program runs there (`on_board/frames.py`).
 
-    a frame is a line: u8 kind, u16 number, u32 place, data, u32 crc32 of what is before it; little-endian, with these bytes replaced: 3 (Ctrl-C), 4 (ends a program's output),
-    \\n (ends a line), \\r and 16 (begins a replacement)
+    a frame is a line: u8 kind, u16 number, u32 place, data, u32 crc32 of what is before it;
+    little-endian, with these bytes replaced: 3 (Ctrl-C), 4 (ends a program's output), \\n (ends a line),
+    \\r and 16 (begins a replacement)
 
-    to the board    R  a piece of a request's inputs; place: where in them it lies     S  answer with this number     Q  end
-    from the board  H  ready (number: 1)   A  outputs (place: their size)   E  an exception's text   +  that piece is here; data: u32 how much of the request is
+    to the board    R  a piece of a request's inputs; place: where in them it lies
+                    S  answer with this number     Q  end
+    from the board  H  ready (number: 1)   A  outputs (place: their size)   E  an exception's text
+                    +  that piece is here; data: u32 how much of the request is
                     N  a line that was no frame                        S  as asked
 
-A request that is longer than a piece is sent piece by piece, each when the one before is there. Up to two requests are on their way, as long as both fit into the receive
-buffer of every port. Where something was damaged or does not come, the host asks for a sign (S): the board takes lines in order, so what has no answer
-when the sign comes was lost, and is asked again. So models whose answers depend on what ran before are not for frames.
+A request that is longer than a piece is sent piece by piece, each when the one before is there.
+Up to two requests are on their way, as long as both fit into the receive buffer of every port. Where something was
+damaged or does not come, the host asks for a sign (S): the board takes lines in order, so what has no answer when the
+sign comes was lost, and is asked again. So models whose answers depend on what ran before are not for frames.
 
 The board is not believed: a frame whose CRC-32 is right and that answers nothing that was asked is a BoardError.
 """
@@ -84,7 +88,8 @@ class _Asked:
 
 @dataclass
 class Exchange:
-    """The host's side. `send_program` has started the board's. Any BoardError ends it: the board's program may run still."""
+    """The host's side. `send_program` has started the board's.
+    Any BoardError ends it: the board's program may run still."""
 
     line: Line
     name: str  # what errors call the board
@@ -182,7 +187,8 @@ class Exchange:
 
     def _lies(self, frame: Frame) -> None:
         raise BoardError(
-            f"{self.name}: sent a frame {frame.kind!r} with number {frame.number}, {len(frame.data)} bytes, that nobody asked for"
+            f"{self.name}: sent a frame {frame.kind!r} with number {frame.number}, {len(frame.data)} bytes, that "
+            "nobody asked for"
         )
 
     def _take(self, frame: Frame) -> None:

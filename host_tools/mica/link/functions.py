@@ -1,4 +1,5 @@
-"""Instructions and estimated cycles of each function of a board's firmware, from the blocks of code that its emulator counts.
+"""Instructions and estimated cycles of each function of a board's firmware,
+from the blocks of code that its emulator counts.
 
 nm firmware.elf -> addresses and names;  VirtualPico.blocks() -> address, instructions, cycles;  summed up by name
 """

@@ -4,8 +4,8 @@
     the half in use    files' places and CRC-32s -> image on the host -> idle half, block by block -> CRC-32 of all
                                                   -> commit -> trial on the board -> it is at /rom
 
-The files that stay are not sent: their bytes are copied on the board from half to half. A transfer that broke off leaves
-blocks that are right already; those are not sent again.
+The files that stay are not sent: their bytes are copied on the board from half to half.
+A transfer that broke off leaves blocks that are right already; those are not sent again.
 """
 
 import hashlib
@@ -217,7 +217,8 @@ def _write_half(
         sizes = {file.name: file.size for file in kept} | {name: len(data) for name, data in new.items()}
         largest = sorted(sizes, key=lambda name: -sizes[name])[:3]
         raise Unsupported(
-            f"{board.name}: {len(image):,} bytes are needed, {there.room:,} are there (half of its ROMFS window); the largest "
+            f"{board.name}: {len(image):,} bytes are needed, {there.room:,} are there (half of its ROMFS "
+            "window); the largest "
             f"are {', '.join(f'{name} ({sizes[name]:,})' for name in largest)}",
             todo="mica rm takes one away",
         )

@@ -36,7 +36,8 @@ class Emulator:
     ) -> None:
         """Start the board with an ELF image.
 
-        With `icount` every instruction takes one nanosecond of the board's time, whatever the host does. `rom` is an image for its ROMFS.
+        With `icount` every instruction takes one nanosecond of the board's time, whatever the host does.
+        `rom` is an image for its ROMFS.
         With `tcp` its port is on TCP, at this number or, for 0, at a free one; else it is a pseudo-terminal.
         """
         facts = board.emulator

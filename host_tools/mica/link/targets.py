@@ -29,7 +29,8 @@ def open_board(
 
     An emulated board's firmware is built first when it is not up to date. With `icount` the emulator's clock counts
     instructions. `reset` soft-resets a board at a port, so that it starts with an empty heap. `rom_files` are put into
-    the ROMFS of an emulated board that has one, before it starts; the board's `rom_files` tells. `sensors` are wired to the virtual Pico.
+    the ROMFS of an emulated board that has one, before it starts; the board's `rom_files` tells.
+    `sensors` are wired to the virtual Pico.
     """
     if board := emulated_board(target):
         result = build(board, progress=progress)
@@ -66,7 +67,8 @@ def _port_of(target: str) -> str:
             todo=did_you_mean(
                 target,
                 ["host", "auto", *emulated, *board_names()],
-                f"known are host, auto, {', '.join(emulated)}, and ports such as /dev/ttyACM0, COM5 or socket://127.0.0.1:5000",
+                f"known are host, auto, {', '.join(emulated)}, and ports such as /dev/ttyACM0, COM5 or "
+                "socket://127.0.0.1:5000",
             ),
         )
     return target

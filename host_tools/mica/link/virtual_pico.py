@@ -55,7 +55,8 @@ def default_flash(name: str) -> Path:
 
 
 def memory() -> str:
-    """$MICA_MEMORY: `waits`, as the chip's flash and its cache do, or `ideal`, where no access takes longer than RAM's. Raises MicaError."""
+    """$MICA_MEMORY: `waits`, as the chip's flash and its cache do, or `ideal`, where no access takes longer than RAM's.
+    Raises MicaError."""
     how = os.environ.get("MICA_MEMORY") or MEMORIES[0]
     if how not in MEMORIES:
         raise MicaError(f"MICA_MEMORY={how}: expected {' or '.join(MEMORIES)}")
@@ -121,8 +122,9 @@ class VirtualPico(Emulator):
     ) -> None:
         """Start the board with a UF2 image; with None, as its flash is.
 
-        `rom` is an image for its ROMFS. Its port is on TCP, at number `tcp`, or at a free one for 0 and None. `flash` is the
-        file that keeps its flash; without `keep_flash` nothing does. `sensors` are wired to it; what they say is in `notes`.
+        `rom` is an image for its ROMFS. Its port is on TCP, at number `tcp`, or at a free one for 0 and None.
+        `flash` is the file that keeps its flash; without `keep_flash` nothing does. `sensors` are wired to it;
+        what they say is in `notes`.
         """
         self.name = board.target
         self._kept = None
@@ -179,7 +181,8 @@ class VirtualPico(Emulator):
         return Cycles(int(executed), int(nanos) / 1e9, float(busy))
 
     def blocks(self) -> np.ndarray:
-        """Address, instructions and cycles of each block of code that a Pico 2 ran between its last two writes to BLOCKS_ON_BOARD."""
+        """Address, instructions and cycles of each block of code that a Pico 2 ran between its last two writes to
+        BLOCKS_ON_BOARD."""
         with tempfile.TemporaryDirectory(prefix="mica-") as folder:
             self._ask(f"blocks {folder}/blocks.npy")
             found: np.ndarray = np.load(f"{folder}/blocks.npy")

@@ -1,4 +1,5 @@
-"""A model that listens: from samples to events, by the rules of `firmware/mica/audio.py`; and how events compare with what is said.
+"""A model that listens: from samples to events, by the rules of `firmware/mica/audio.py`;
+and how events compare with what is said.
 
 An event comes when the mean of a label's last outputs reaches the threshold. A least time separates two events.
 The same label comes again only after its mean has been below the threshold.
@@ -153,7 +154,8 @@ def samples_needed(model: ModelFile, settings: Settings) -> int:
 
 
 def outputs(runner: Runner, samples: np.ndarray, settings: Settings) -> Iterator[tuple[np.ndarray, int]]:
-    """The model's answers to int16 samples [n], each with its time in ms. Silence is put behind samples that are too few for an event."""
+    """The model's answers to int16 samples [n], each with its time in ms.
+    Silence is put behind samples that are too few for an event."""
     given = sound.input_of(runner.model, "the recording")
     step, place = settings.step or usual_step(runner.model), scores.required(runner.model)
     samples = sounds.padded(samples, samples_needed(runner.model, settings))
@@ -213,7 +215,8 @@ def read_stamps(path: Path, labels: Sequence[str]) -> list[Said]:
 
 @dataclass
 class Counts:
-    """words, hits and false alarms for each label; delays: from a word's end to its event, in ms, negative before it; ms: of all recordings."""
+    """words, hits and false alarms for each label; delays: from a word's end to its event, in ms, negative before it;
+    ms: of all recordings."""
 
     words: dict[str, int] = field(default_factory=dict)
     hits: dict[str, int] = field(default_factory=dict)
@@ -260,7 +263,8 @@ class Counts:
 
 
 def recordings(path: str | Path, all_of_them: bool = False) -> list[Path]:
-    """A .wav file, or those that lie in a folder itself; none where the folder has folders of them, and no time stamps: then those are labels.
+    """A .wav file, or those that lie in a folder itself; none where the folder has folders of them,
+    and no time stamps: then those are labels.
 
     all_of_them: those in its folders, too. Raises MicaError where there are none then.
     """

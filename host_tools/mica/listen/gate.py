@@ -1,4 +1,5 @@
-"""A small model in front of a large one, by the rules of `firmware/mica/gate.py`: the large one runs only while the small one recognises speech."""
+"""A small model in front of a large one, by the rules of `firmware/mica/gate.py`: the large one runs only while the
+small one recognises speech."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -18,7 +19,8 @@ _WORDS = "expected VAD.mica, and perhaps threshold=P, lead=MS, hold=MS after com
 
 @dataclass(frozen=True)
 class Gate:
-    """The small model's file. threshold: of its answers. lead, hold: ms of sound before and after one in which the large model runs."""
+    """The small model's file. threshold: of its answers. lead, hold: ms of sound before and after one in which the
+    large model runs."""
 
     file: str
     threshold: float = 0.5

@@ -25,7 +25,8 @@ _PROGRAM = """
 import mica, sys
 from mica.{module} import listen
 {setup}
-_words = listen(mica.Model({model}), _source, rate={rate}, bits={bits}, threshold={threshold}, mean={mean}, dead_ms={dead_ms}, step={step}, labels={labels}, ms={ms}{gate})
+_words = listen(mica.Model({model}), _source, rate={rate}, bits={bits}, threshold={threshold},
+    mean={mean}, dead_ms={dead_ms}, step={step}, labels={labels}, ms={ms}{gate})
 _model = _gate = None
 try:
     for _e in _words:
@@ -55,7 +56,8 @@ def _values(option: str, text: str, keys: Sequence[str], named: Sequence[str], w
 
 @dataclass(frozen=True)
 class Microphone:
-    """An I2S microphone of one channel by the numbers of its pins. bits: of a sample as I2S gives it, which reads 32 and keeps the upper ones."""
+    """An I2S microphone of one channel by the numbers of its pins.
+    bits: of a sample as I2S gives it, which reads 32 and keeps the upper ones."""
 
     sck: int
     ws: int
@@ -122,7 +124,8 @@ def listen(
     say: Say,
     gate: tuple[Gate, bytes] | None = None,
 ) -> float | None:
-    """Listens at a board for so long, or until it is interrupted; returns the share of the time that the model took. Raises MicaError.
+    """Listens at a board for so long, or until it is interrupted; returns the share of the time that the model took.
+    Raises MicaError.
 
     gate: a small model, and its file, whose answers let the model run.
     """

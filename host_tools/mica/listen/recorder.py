@@ -35,8 +35,8 @@ _IMU_TODO = "expected mpu6050 or lsm6ds3,sda=N,scl=N and perhaps id=N, addr=0x68
 
 @dataclass(frozen=True)
 class Sensor:
-    """program: the file of link/on_board that records; arguments: for so many samples. columns: numbers of a sample. picture: of
-    a camera, which gives one and no samples.
+    """program: the file of link/on_board that records; arguments: for so many samples. columns: numbers of a sample.
+    picture: of a camera, which gives one and no samples.
     """
 
     what: str
@@ -122,7 +122,8 @@ def _pixels(data: bytes, size: tuple[int, int, int]) -> np.ndarray:
 
 
 def clip(board: Link, sensor: Sensor, n: int, rate: int) -> np.ndarray:
-    """int16 [n] or [n, columns], or uint8 of a picture. Raises MicaError where the sensor cannot do it, or gives nothing."""
+    """int16 [n] or [n, columns], or uint8 of a picture. Raises MicaError where the sensor cannot do it,
+    or gives nothing."""
     program = on_board.call(sensor.program, *sensor.arguments(n, rate), into="_clip, _late")
     try:
         late = int(board.exec(program + "print(_late)\n", timeout=n / rate + SILENCE))

@@ -66,7 +66,8 @@ def _microphone(text: str, option: str, wires: dict[str, int]) -> Wired:
 
 
 def adc(text: str) -> Wired:
-    """`fan.wav`, or `fan.wav,pin=26`: a pin with the voltage of this recording around the middle of its range. Raises MicaError."""
+    """`fan.wav`, or `fan.wav,pin=26`: a pin with the voltage of this recording around the middle of its range.
+    Raises MicaError."""
     path, values = words(text, "--adc", {"pin": 26})
     if values["pin"] not in ANALOGUE:
         raise MicaError(f"--adc: pin={values['pin']}", todo="expected 26, 27 or 28, a Pico's analogue pins")
@@ -105,7 +106,8 @@ def imu(text: str) -> Wired:
     addr=0x6a an LSM6DS3; `wave.npz,sck=2,mosi=3,miso=4,cs=5`: an
     MPU6500 at SPI. Raises MicaError.
 
-    The file is one of `mica record --imu`: x int16 [1, n, 6] or [n, 6], acceleration and rotation in counts; rate, of rows a second.
+    The file is one of `mica record --imu`: x int16 [1, n, 6] or [n, 6], acceleration and rotation in counts;
+    rate, of rows a second.
     """
     at_spi = re.search(r",(sck|mosi|miso|cs)=", text) is not None
     path, values = words(text, "--imu", SPI_WIRES if at_spi else {"sda": 4, "scl": 5, "addr": 0x68})

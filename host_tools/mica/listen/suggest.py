@@ -13,7 +13,8 @@ def thresholds(
 ) -> dict[str, float]:
     """{word: threshold}, of rows as `thresholds` of `mica eval --json` has them. hours: of all recordings.
 
-    At most `most` false alarms of a word an hour, or the fewest that there are; then the most hits; and of equal thresholds the middle one.
+    At most `most` false alarms of a word an hour, or the fewest that there are; then the most hits;
+    and of equal thresholds the middle one.
     """
     found = {}
     for word in words:

@@ -3,14 +3,15 @@
     before:  inputs x, h      steps ...           outputs y, h'
     after:   inputs x         h = S, ..., S = h'  outputs y       S: a state tensor, 0 after loading
 
-    after, in place:  S' = scatter(S, rows, i): the step that writes rows of S writes them where they lie, and nothing is copied
+    after, in place:  S' = scatter(S, rows, i): the step that writes rows of S writes them where they lie,
+    and nothing is copied
 
-A cache is of the second kind: a scatter_s8 alone reads the input, and makes the output. All else that reads the cache reads it
-with the new rows in it; so a run that was cut short and is repeated writes the same rows before anything reads them. Other rows it
-leaves alone.
+A cache is of the second kind: a scatter_s8 alone reads the input, and makes the output.
+All else that reads the cache reads it with the new rows in it;
+so a run that was cut short and is repeated writes the same rows before anything reads them. Other rows it leaves alone.
 
-The copies are steps of their own, the first and the last. So S changes only once everything has been computed: a run that
-was cut short before them leaves the state as it was.
+The copies are steps of their own, the first and the last. So S changes only once everything has been computed: a run
+that was cut short before them leaves the state as it was.
 """
 
 import math
@@ -61,7 +62,8 @@ def with_state(model: ModelFile, pairs: Sequence[StatePair]) -> ModelFile:
         a, b = tensors[x], tensors[y]
         if a.dims != b.dims or a.dtype != b.dtype or a.dtype not in ("int8", "int16"):
             raise MicaError(
-                f"--state {source}={result}: the input is {a.dtype} {list(a.dims)}, the output {b.dtype} {list(b.dims)}",
+                f"--state {source}={result}: the input is {a.dtype} {list(a.dims)}, the output {b.dtype} "
+                f"{list(b.dims)}",
                 todo="expected int8, or int16, of one shape",
             )
         inputs.remove(x)

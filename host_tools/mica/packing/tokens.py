@@ -1,4 +1,5 @@
-"""Inputs and the output that are for tokens, of a language model or of one that classifies texts, as the section TOKENS has them."""
+"""Inputs and the output that are for tokens, of a language model or of one that classifies texts,
+as the section TOKENS has them."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -19,10 +20,11 @@ _RAREST = 10 * 1024  # costs of an unknown character beyond those of the rarest 
 
 
 def with_tokens(model: ModelFile, tokens: Tokens) -> ModelFile:
-    """The model with a vocabulary. Raises MicaError where its inputs and outputs are for neither a language model nor texts to classify.
+    """The model with a vocabulary. Raises MicaError where its inputs and outputs are for neither a language model nor
+    texts to classify.
 
-    A run of a language model takes one token. The inputs of one int32 are told apart by their names: one is a position, one the number of tokens seen;
-    the one that is left is the token.
+    A run of a language model takes one token. The inputs of one int32 are told apart by their names: one is a position,
+    one the number of tokens seen; the one that is left is the token.
     """
     shapes = {model.tensors[i].name: model.tensors[i].dims for i in model.inputs}
     if (placed := of_texts(tokens, shapes)) is not None:
@@ -64,8 +66,8 @@ _OF_TEXTS: dict[str, Any] = {"padding": 0, "unknown": None, "framed": (None, Non
 def of_texts(tokens: Tokens, shapes: Mapping[str, Sequence[int]]) -> Tokens | None:
     """The vocabulary for inputs that take a whole text; None if they do not. shapes: of all inputs. Raises MicaError.
 
-    Of inputs of as many numbers one with `mask` in its name takes the padding mask, one with `type` or `segment` zeros, and the one
-    that is left the tokens.
+    Of inputs of as many numbers one with `mask` in its name takes the padding mask, one with `type` or `segment` zeros,
+    and the one that is left the tokens.
     """
     sizes = {math.prod(shape) for shape in shapes.values()}
     if len(sizes) != 1 or sizes == {1}:

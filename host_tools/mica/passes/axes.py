@@ -1,7 +1,8 @@
 """A window of samples of several axes as the input of a network that was made for features of them.
 
 input x [.., axes, features ..]                          =>   samples [1, N, A] -> AxisFeatures -> Reshape -> x
-Reshape(x) -> DepthwiseConv2d(1 x 1) -> y, as a scaler   =>   samples [1, N, A] -> AxisFeatures(factor, shift) -> Reshape -> y
+Reshape(x) -> DepthwiseConv2d(1 x 1) -> y, as a scaler   =>   samples [1, N, A] -> AxisFeatures(factor,
+                                                              shift) -> Reshape -> y
 """
 
 import numpy as np

@@ -1,4 +1,5 @@
-"""A constant behind the reshape of a matrix product, or the transpose of a convolution, goes before it: these can take it up.
+"""A constant behind the reshape of a matrix product, or the transpose of a convolution,
+goes before it: these can take it up.
 
 Add(Reshape(FullyConnected(x)), c)    =>   Reshape(Add(FullyConnected(x), c as a row)); also Sub, Mul and Div
 Add(Transpose(Conv(x)), c)            =>   Transpose(Add(Conv(x), c along the channels)); likewise

@@ -1,6 +1,7 @@
 """States that recurrent layers hand on from run to run keep 16 bits, and a layer makes them in one step.
 
-h -> moves -> Recurrent(x, h, c) -> y -> moves -> h'    =>    y, range, hidden, cell = Recurrent(x, h, c) {carried}; hidden -> moves -> h'
+h -> moves -> Recurrent(x, h, c) -> y -> moves -> h'    =>    y, range, hidden, cell = Recurrent(x, h, c) {carried};
+                                                              hidden -> moves -> h'
 
 All that reads h, and all that lies between the layer and h', has to move elements only; else the state stays int8.
 """
@@ -18,7 +19,8 @@ HIDDEN, CELL = 0, 1
 
 @dataclass
 class _Path:
-    """Values of a state in front of layers and behind them; the layers, by identity, and what each of them gives or gets."""
+    """Values of a state in front of layers and behind them; the layers, by identity,
+    and what each of them gives or gets."""
 
     values: set[str] = field(default_factory=set)
     ends: set[tuple[int, int]] = field(default_factory=set)
@@ -32,7 +34,8 @@ def run(g: Graph, pairs: Sequence[StatePair]) -> Graph:
         ahead = {end for p in chosen for end in paths[p][0].ends}  # type: ignore[union-attr]
         behind = {end for p in chosen for end in paths[p][1].ends}  # type: ignore[union-attr]
         sound = {k for k, n in nodes.items() if _whole(g, n) and all({(k, s)} <= ahead & behind for s in _states(n))}
-        rest = [p for p in chosen if all(k in sound for path in paths[p] for k, _ in path.ends)]  # type: ignore[union-attr]
+        ends = {p: [k for path in paths[p] for k, _ in path.ends] for p in chosen}  # type: ignore[union-attr]
+        rest = [p for p in chosen if all(k in sound for k in ends[p])]
         if rest == chosen:
             break
         chosen = rest

@@ -3,10 +3,11 @@
 Affine(x), a scale for each feature                =>   Features(x)
 Imputer(x)                                         =>   Features(x), which takes a value of its own for a NaN
 Affine(Imputer(x))                                 =>   likewise, in one
-TreeEnsemble(Affine(x)), TreeEnsemble(Imputer(x))  =>   left alone: `lower` puts both into the thresholds; VectorEnsemble too
+TreeEnsemble(Affine(x)), TreeEnsemble(Imputer(x))  =>   left alone: `lower` puts both into the thresholds;
+                                                        VectorEnsemble too
 
-x is an input of the model, [F] or [1, F]. So a feature of 0.001 beside one of 1000 keeps all its bits. missing is NaN where the
-model has no value for a missing feature.
+x is an input of the model, [F] or [1, F]. So a feature of 0.001 beside one of 1000 keeps all its bits.
+missing is NaN where the model has no value for a missing feature.
 """
 
 from collections.abc import Mapping
@@ -45,7 +46,8 @@ def run(g: Graph) -> Graph:
 
 
 def in_front(g: Graph, x: str) -> tuple[str, tuple[np.ndarray, np.ndarray] | None, np.ndarray | None]:
-    """Return (the value in front of scalers and imputers of x, (scale, shift) [F] of a scaler, values [F] for missing features)."""
+    """Return (the value in front of scalers and imputers of x, (scale, shift) [F] of a scaler,
+    values [F] for missing features)."""
     producers, shape = g.producers(), g.value(x).shape
     maker, affine, values = producers.get(x), None, None
     if maker is not None and maker.op == "Affine" and maker.attrs["axis"] in (None, len(shape) - 1):

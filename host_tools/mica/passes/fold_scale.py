@@ -4,7 +4,8 @@ Affine(MatMul(a, b)), one positive scale       =>   MatMul(a, b) {factor}
 Affine(LayerNormalization(x, g, c))            =>   LayerNormalization(x, scale * g, scale * c + shift)
 Affine(InstanceNormalization(x, g, c))         =>   likewise, also GroupNormalization; RMSNormalization without a shift
 Affine(Reshape(InstanceNormalization(Reshape(x))))   =>   GroupNormalization(x), as PyTorch writes it out
-Conv(Affine(LayerNormalization(x, 1)), w, b)   =>   Conv(LayerNormalization(x, 1), w * scale, b + w shift), of one pixel,
+Conv(Affine(LayerNormalization(x, 1)), w, b)   =>   Conv(LayerNormalization(x, 1), w * scale, b + w shift),
+                                                    of one pixel,
                                                     where the norm is over channels and places
 """
 

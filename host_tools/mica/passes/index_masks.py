@@ -3,8 +3,9 @@
 GreaterOrEqual(constant of 0..127, length)     =>   Gather(constant [129, 128], length)
 Less, LessOrEqual, Greater, Equal              =>   likewise, and with the operands exchanged
 
-Such are the masks of language models: what lies behind the tokens that were seen is left out. The input stays a row number
-(`index_inputs`), which may be read as such elsewhere too. Numbers beyond the constant's largest all give one row, the last.
+Such are the masks of language models: what lies behind the tokens that were seen is left out.
+The input stays a row number (`index_inputs`), which may be read as such elsewhere too.
+Numbers beyond the constant's largest all give one row, the last.
 """
 
 from collections.abc import Callable

@@ -1,16 +1,19 @@
 """Integers that follow, number by number, from a token or from the place of a largest element are looked up in a table.
 
-Gather(W, f(t)), t an input, W constant        =>   Gather(W[f(0), f(1) ...], t); W itself where f leaves its rows as they are
+Gather(W, f(t)), t an input, W constant        =>   Gather(W[f(0), f(1) ...], t);
+                                                    W itself where f leaves its rows as they are
 Equal(t, 0), Cast(t % 2, to=float) ...         =>   Gather(table of f, t): t stays a row number
-GatherElements(x, f(i)), i of TopK or ArgMax   =>   GatherElements(x's rows f(0), f(1) ..., i); i may be one for all behind the axis
+GatherElements(x, f(i)), i of TopK or ArgMax   =>   GatherElements(x's rows f(0), f(1) ..., i);
+                                                    i may be one for all behind the axis
 Gather(x, f(i)), GatherND(x, [0, f(i)])        =>   likewise
 GatherND(W, [f(t)]), W constant                =>   Gather(W, f(t))
 Gather(W, i[k]), i of TopK                     =>   Gather(W, i)[k]
 GatherND(x, [f(i), g(i), constants])           =>   a GatherElements of what i can pick
 Cast(i % 80, to=float), i // 80 as output ...  =>   Gather(table of f, i) on a scale of 1
 
-f is any chain of elementwise operators whose other operands are single constants. A token is a row of its embedding, a place one of
-the elements that were compared. Integer arithmetic on anything else is refused.
+f is any chain of elementwise operators whose other operands are single constants.
+A token is a row of its embedding, a place one of the elements that were compared.
+Integer arithmetic on anything else is refused.
 """
 
 import math
@@ -122,7 +125,8 @@ def _computes(g: Graph, x: str, readers: Mapping[str, Sequence[Node]]) -> bool:
 
 
 def _too_many(g: Graph) -> str:
-    """Why no places of a TopK or ArgMax are computed with: it searches more values than there are numbers; "" if none does."""
+    """Why no places of a TopK or ArgMax are computed with: it searches more values than there are numbers;
+    "" if none does."""
     for x in (n.inputs[0] for n in g.nodes if n.op in ("ArgMax", "ArgMin", "TopK")):
         if advice := limits.ends(g, x):
             return f"computes with places in {list(g.value(x).shape)}; {MAX_DIM} values are supported{advice}"
@@ -193,7 +197,8 @@ def _repeats(g: Graph, node: Node) -> bool:
 
 
 def _spreads(g: Graph, node: Node) -> bool:
-    """True if a node repeats places along the axes in front of the last, and GatherElements along the last axis alone read them."""
+    """True if a node repeats places along the axes in front of the last,
+    and GatherElements along the last axis alone read them."""
     (*lead, _), (*_, last), readers = g.value(node.inputs[0]).shape, g.value(node.outputs[0]).shape, g.consumers()
     picks = [n for n in readers.get(node.outputs[0], []) if n.op == "GatherElements"]
     alone = len(picks) == len(readers.get(node.outputs[0], [])) > 0 and node.outputs[0] not in g.outputs
@@ -296,7 +301,8 @@ def _rows_of(g: Graph, node: Node, x: str, axis: int, rows: Array) -> str:
     shape[axis] = rows.size
     if math.prod(shape) > MOST:
         raise ValueError(
-            f"the {rows.size} places that it computes with choose from {math.prod(shape)} elements; {MOST} are supported: "
+            f"the {rows.size} places that it computes with choose from {math.prod(shape)} elements; {MOST} "
+            "are supported: "
             "cut the model before it, and choose on the host"
         )
     y = g.new_value(f"{x}.rows", shape)
@@ -316,7 +322,8 @@ def _gather_elements(g: Graph, node: Node, at: str, f: _Function) -> None:
 
 
 def _gather_spread(g: Graph, node: Node, f: _Function) -> None:
-    """GatherElements(x [.., n], f(i) [1, .., k] for each row)   =>   Transpose(GatherElements(Transpose(x) [n, ..], i [k, 1, ..]))"""
+    """GatherElements(x [.., n], f(i) [1, .., k] for each row)   =>   Transpose(GatherElements(Transpose(x) [n, ..],
+    i [k, 1, ..]))"""
     (*lead, n), k = g.value(node.inputs[0]).shape, g.value(f.base).size
     turned = g.new_value(f"{node.inputs[0]}.turned", (n, *lead))
     perm = {"perm": [len(lead), *range(len(lead))]}

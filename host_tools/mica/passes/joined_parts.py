@@ -1,9 +1,11 @@
 """Many parts that are computed alike and then joined are joined first, and computed as one.
 
 s1 .. s120 = Split(x); y = Concat(s1 * 0.5, s2 * 1.5 ..)     =>   y = x * [0.5, 1.5 ..]
-y = Concat(Relu(a), Tanh(b), Relu(c) ..)                     =>   y = Gather(Concat(Relu(Concat(a, c ..)), Tanh(b ..)), order)
+y = Concat(Relu(a), Tanh(b), Relu(c) ..)                     =>   y = Gather(Concat(Relu(Concat(a, c ..)), Tanh(b ..)),
+                                                                  order)
 
-A step costs some hundred bytes of a file, which are more than a part's numbers. Few parts stay as they are: each has its own scale.
+A step costs some hundred bytes of a file, which are more than a part's numbers.
+Few parts stay as they are: each has its own scale.
 """
 
 from collections.abc import Sequence

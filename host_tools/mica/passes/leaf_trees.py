@@ -14,7 +14,8 @@ def before(t: np.ndarray) -> np.ndarray:
 
 
 def of_steps(column: int, steps: np.ndarray) -> Forest:
-    """The tree that asks which interval a feature is in: x <= steps[0], x <= steps[1] .. [K]. K + 1 leaves, in order, that add nothing."""
+    """The tree that asks which interval a feature is in: x <= steps[0], x <= steps[1] .. [K].
+    K + 1 leaves, in order, that add nothing."""
     k = len(steps)
     yes, no = (np.zeros(2 * k + 1, np.int64) for _ in range(2))
     todo = [(0, k)] * (k > 0)
@@ -27,7 +28,8 @@ def of_steps(column: int, steps: np.ndarray) -> Forest:
     columns = np.where(np.arange(2 * k + 1) < k, column, -1)
     threshold, nothing = np.concatenate([steps, np.zeros(k + 1)]), np.zeros(0)
     return Forest(
-        columns, threshold, yes, no, np.zeros(2 * k + 1, bool), np.zeros(2 * k + 2, np.int64), nothing.astype(np.int64), nothing,
+        columns, threshold, yes, no, np.zeros(2 * k + 1, bool), np.zeros(2 * k + 2, np.int64), nothing.astype(np.int64),
+        nothing,
         np.array([k // 2]), np.zeros(1),
     )  # fmt: skip
 

@@ -81,7 +81,8 @@ Arrays = Sequence[np.ndarray | None]
 
 
 def apply(g: Graph, node: Node, arrays: Arrays, *at: int) -> np.ndarray | None:
-    """The result of a node [leaves, *shape], or None where it is not known here. at: which inputs are of leaves, not constants."""
+    """The result of a node [leaves, *shape], or None where it is not known here.
+    at: which inputs are of leaves, not constants."""
     shape = g.value(node.outputs[0]).shape
     x = arrays[at[0]]
     assert x is not None

@@ -51,10 +51,12 @@ def _tensor(v: Value, advice: str = "") -> None:
 
 
 def _numbers(g: Graph, node: Node) -> None:
-    """Integers (row numbers of a table, places that ArgMax or TopK found) may be renamed, looked up, and say where rows or elements are or how many."""
+    """Integers (row numbers of a table, places that ArgMax or TopK found) may be renamed, looked up,
+    and say where rows or elements are or how many."""
     reads = node.inputs[:-1] if node.op in ("Attend", "Pick", "ScatterRows") else node.inputs  # whose last input is one
     active = [g.value(i) for i in reads if not g.is_const(i)]
     if node.op not in ("Reshape", "Embedding") and any(v.dtype == "int32" for v in active):
         raise ValueError(
-            "it computes with integers (row numbers, an ArgMax, places of a TopK); only the lookup in a table reads them, and GatherElements"
+            "it computes with integers (row numbers, an ArgMax, places of a TopK); only the lookup in a table reads "
+            "them, and GatherElements"
         )

@@ -2,7 +2,8 @@
 
 y = LRN(x)    =>   y = x / (bias + alpha * AveragePool(x * x, along the channels))**beta
 
-The window counts its padding, as in the sums of ONNX; so PyTorch's exporter writes it too. `one_axis_pools` takes the pool.
+The window counts its padding, as in the sums of ONNX; so PyTorch's exporter writes it too.
+`one_axis_pools` takes the pool.
 """
 
 import math

@@ -37,7 +37,8 @@ def run(g: Graph) -> Graph:
 
 
 def _softmax_axes(g: Graph) -> dict[str, int | None]:
-    """For each value: None where something else than a Softmax reads it; else the axis of its rows, -1 where they lie otherwise by then.
+    """For each value: None where something else than a Softmax reads it;
+    else the axis of its rows, -1 where they lie otherwise by then.
 
     A masked value may be masked again on the way.
     """

@@ -1,6 +1,7 @@
 """Copies in a row become one.
 
-Transpose(StridedCopy(Transpose(x)))      =>   StridedCopy(x); likewise Remap, with Reshapes between, and for all of several readers
+Transpose(StridedCopy(Transpose(x)))      =>   StridedCopy(x); likewise Remap, with Reshapes between,
+                                               and for all of several readers
 StridedCopy(x) that changes nothing       =>   Reshape(x)
 """
 

@@ -1,11 +1,12 @@
 """Naive Bayes of scikit-learn's exporter becomes one matrix product, less the mean of the classes.
 
-a * ReduceSum((Reshape(x) - theta) ** 2 / sigma) + c       =>   Gemm(Concat(z, z * z / 2 - 4)), z = (x - mean) / deviation
+a * ReduceSum((Reshape(x) - theta) ** 2 / sigma) + c       =>   Gemm(Concat(z, z * z / 2 - 4)),
+                                                                z = (x - mean) / deviation
 y = Add(MatMul(x, w), b)                                   =>   likewise with w and b less their mean over the classes
 Exp(y - ReduceLogSumExp(y)), ArgMax(y) of such a y         =>   Softmax(y), ArgMax(y)
 
-x is [1, F]; theta and sigma [1, C, F]. The features of the first form then have units of their own (`features.py`). A square
-less 4 has the range of a z of up to 4, so that a Concat of both has one scale.
+x is [1, F]; theta and sigma [1, C, F]. The features of the first form then have units of their own (`features.py`).
+A square less 4 has the range of a z of up to 4, so that a Concat of both has one scale.
 """
 
 import numpy as np

@@ -1,9 +1,11 @@
 """A float network that makes one number of one number becomes one function of it, and so one table.
 
-x -> FullyConnected -> clip -> FullyConnected -> y, x an input of the model of one element, y of one element    =>    y = Unary(x)
+x -> FullyConnected -> clip -> FullyConnected -> y    =>    y = Unary(x)
+x is an input of the model and has one element, as y has.
 
-256 values of x have 256 results, computed in float: nothing is rounded in between, which costs the most where a few channels
-follow one input, whose roundings add up. Quantised models keep their layers, whose integers are those of their file.
+256 values of x have 256 results, computed in float: nothing is rounded in between,
+which costs the most where a few channels follow one input, whose roundings add up.
+Quantised models keep their layers, whose integers are those of their file.
 """
 
 import numpy as np

@@ -193,7 +193,8 @@ def _spread(a: np.ndarray, place: np.ndarray, n: int, rest: float = 0.0) -> np.n
 
 
 def _scaled(g: Graph, node: Node, view: View, n: int) -> str:
-    """x * factor + shift for all features of x. Those that nobody picked are 0, so that they do not widen the range; trees want none at all."""
+    """x * factor + shift for all features of x. Those that nobody picked are 0, so that they do not widen the range;
+    trees want none at all."""
     x = view.x
     shape = g.value(x).shape
     rest = 1.0 if node.op == "TreeEnsemble" else 0.0

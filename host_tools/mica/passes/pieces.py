@@ -2,7 +2,8 @@
 
 Concat(a, b)                                 a, b along its axis
 Transpose(Concat(a, b)), Reshape(...)        Transpose(a), Transpose(b) along another
-Concat(Concat(a1, b1), Concat(a2, b2))       over two axes: Concat(a1, b1) and Concat(a2, b2), or Concat(a1, a2) and Concat(b1, b2)
+Concat(Concat(a1, b1), Concat(a2, b2))       over two axes: Concat(a1, b1) and Concat(a2, b2), or Concat(a1,
+                                             a2) and Concat(b1, b2)
 """
 
 import math

@@ -4,7 +4,8 @@
     Unary(MaxPool2d(x), quantise)           =>   MaxPool2d(Unary(x, quantise)), and on from there: a selection of
                                                  elements has the scale of what it selects from
     Unary(x, quantise), x with that quant   =>   x
-    Unary(x, quantise), x with another      =>   stays: a table from integers to integers, behind a selection or another such
+    Unary(x, quantise), x with another      =>   stays: a table from integers to integers,
+                                                 behind a selection or another such
     Unary(x, clip), x with a quant          =>   its output has that of x, unless the model says another
 
 A value that is rounded to several scales takes the finest; the others become tables behind it.

@@ -1,7 +1,9 @@
 """Weights that the file has as integers keep these: the product remembers the scale of each output channel.
 
-    Conv(x, w with a weight scale, b)   =>   Conv(x, w, b) {weight_steps [Cout]}; likewise ConvTranspose, Gemm and MatMul
-    channels that int8 does not hold    =>   with a step of their own, larger by as much as it takes: uint8 less a zero point
+    Conv(x, w with a weight scale, b)   =>   Conv(x, w, b) {weight_steps [Cout]}; likewise ConvTranspose,
+                                             Gemm and MatMul
+    channels that int8 does not hold    =>   with a step of their own, larger by as much as it takes: uint8 less a zero
+                                             point
 
 `quantise` divides by this scale and finds the integers again, however w was laid out again in between. A pass that
 scales the weights scales the attribute too. An int32 bias, whose own scale is float32(sx * sw), is put on the exact

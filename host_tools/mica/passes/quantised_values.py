@@ -2,13 +2,15 @@
 
     Dequantize(Quantize(x, s, z), s, z)       =>   Unary(x, quantise s z)
     MaxPool(int8), Reshape(int8) ...          =>   the same on real numbers
-    Dequantize(int8 x, s', z'), another scale =>   Unary(Unary(x, affine), quantise s' z'): the same integers, read again
+    Dequantize(int8 x, s', z'), another scale =>   Unary(Unary(x, affine), quantise s' z'): the same integers,
+                                                   read again
     int8 or uint8 graph input                 =>   Unary(input, quantise), scale as its first reader has it, or 1
     ConvInteger(x, w, zx, zw)                 =>   Conv(x, (w - zw) / sx), likewise MatMulInteger
     DynamicQuantizeLinear(x)                  =>   x: its range comes from calibration like that of any float tensor
 
 `quantise` stands between an operator and its readers, so no later pass can merge what the model rounds apart. uint8
-becomes int8 by subtracting 128 from integers and zero points; 16 bits with a zero point other than 0 become int16 of the same range.
+becomes int8 by subtracting 128 from integers and zero points;
+16 bits with a zero point other than 0 become int16 of the same range.
 """
 
 from dataclasses import dataclass

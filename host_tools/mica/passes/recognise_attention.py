@@ -2,7 +2,8 @@
 
     y = MatMul(Softmax(Mask(MatMul(q, k^T) * factor, table[length])), v)   =>   y = Attend(q, k, v, length)
 
-where row n of the table leaves out all but the first n places, or all but place n and those before it: more = 1. So the scores stay int32, and rows that are left out cost nothing.
+where row n of the table leaves out all but the first n places, or all but place n and those before it: more = 1.
+So the scores stay int32, and rows that are left out cost nothing.
 """
 
 import numpy as np

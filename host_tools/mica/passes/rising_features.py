@@ -1,4 +1,5 @@
-"""A rising function of each feature becomes the ranks of the features among the points where its result has another integer.
+"""A rising function of each feature becomes the ranks of the features among the points where its result has another
+integer.
 
 scale * (f(x) - mean), x an input or features picked from it    =>    Ranks(x), on a scale of its own
 g(x) that looks a place up in a constant                        =>    likewise, on a scale from g's least to its largest
@@ -134,7 +135,8 @@ def _value(node: Node, arrays: Sequence[np.ndarray]) -> np.ndarray:
 
 
 def _thresholds(function: Function, n: int, q: Quant) -> np.ndarray | None:
-    """[255, n]: the largest float32 x at which a result is at most half a step above each integer; None where a column does not rise."""
+    """[255, n]: the largest float32 x at which a result is at most half a step above each integer;
+    None where a column does not rise."""
     levels = ((np.arange(MOST_RANKS) - 127.5 - q.zero_point) * q.scale)[:, None]
     low, high = (np.broadcast_to(end, (MOST_RANKS, n)) for end in (-_reach(function, n, -1), _reach(function, n, 1)))
     for _ in range(33):

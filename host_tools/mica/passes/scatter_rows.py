@@ -1,6 +1,7 @@
 """One row of a cache, scattered at a place that an input says, is a TensorScatter.
 
-ScatterElements(x, Expand(i), rows)     =>   TensorScatter(x, rows, i), where rows is one row along the axis and i one number
+ScatterElements(x, Expand(i), rows)     =>   TensorScatter(x, rows, i), where rows is one row along the axis and i one
+                                             number
 ScatterND(x, i, rows)                   =>   likewise along the first axis
 
 So exporters write `cache.index_copy(2, i, rows)`, `cache.scatter(...)` and `cache[i] = rows`.

@@ -1,6 +1,7 @@
 """Outputs that are whole numbers within known bounds, as labels of detectors are, keep these numbers: their scale is 1.
 
-y = Cast(Sign(x), to=int64)                       =>   y = 2 * (x > 0) - 1, scale 1: rounded scores are 0 where real ones are not
+y = Cast(Sign(x), to=int64)                       =>   y = 2 * (x > 0) - 1,
+                                                       scale 1: rounded scores are 0 where real ones are not
 y = Add(Mul(Cast(Less(x, 0), to=int64), 2), -1)   =>   likewise
 """
 

@@ -130,7 +130,8 @@ def _turned(g: Graph, node: Node) -> bool:
 
 
 def turned_pads(node: Node, weights: tuple[int, ...]) -> tuple[int, int]:
-    """(top, left) pads of the convolution that a ConvTranspose2d is, with its weights [Cout, KH, KW, Cin / groups] turned round."""
+    """(top, left) pads of the convolution that a ConvTranspose2d is, with its weights [Cout, KH, KW,
+    Cin / groups] turned round."""
     top, left = ((weights[1 + k] - 1) * node.attrs["dilations"][k] - node.attrs["pads"][k] for k in (0, 1))
     return top, left
 
@@ -195,7 +196,8 @@ def as_int8(q: Quant, positive: bool) -> Quant:
 
 
 def _widen_inputs(g: Graph, node: Node) -> None:
-    """int8 that it reads becomes int16: each step is 128 of those, so that 255 of them fit. What it moves comes on the scale of its output."""
+    """int8 that it reads becomes int16: each step is 128 of those, so that 255 of them fit.
+    What it moves comes on the scale of its output."""
     if is_quantise(node):
         return
     op, y = CORE_BY_NAME[node.op], g.value(node.outputs[0])

@@ -72,7 +72,8 @@ def _below_each_other(g: Graph, node: Node, above: int, height: int) -> None:
 
 
 def _cut(g: Graph, conv: Node, apart: tuple[int, ...], start: int, rows: int) -> None:
-    """Gives readers of `conv`, and of the functions behind it, the rows of each window. apart: the shape before the cut."""
+    """Gives readers of `conv`, and of the functions behind it, the rows of each window.
+    apart: the shape before the cut."""
     functions = _functions(g, conv)
     for f in functions:
         bypass(g, f)

@@ -20,8 +20,10 @@ def within_budget(
 ) -> tuple[Graph, Plan]:
     """The graph that runs, and its cheapest plan whose tensors and scratch take at most `ram` bytes (None: no limit).
 
-    g: in its order, with its plan; None makes one. feed: the first picture among the inputs comes row by row from the caller.
-    Raises MicaError with the least that can be (not where `say_least` is off: finding it takes long), or why an input cannot be fed.
+    g: in its order, with its plan; None makes one. feed: the first picture among the inputs comes row by row from the
+    caller.
+    Raises MicaError with the least that can be (not where `say_least` is off: finding it takes long),
+    or why an input cannot be fed.
     """
     fed = fed_input(g) if feed else None
     if fed is not None and (changed := as_picture(g, fed)) is not g:

@@ -1,7 +1,8 @@
-"""A convolution before a global pool in groups of channels: its output, of all channels at once the largest tensor of many networks,
-is then there one group at a time.
+"""A convolution before a global pool in groups of channels: its output,
+of all channels at once the largest tensor of many networks, is then there one group at a time.
 
-    y = conv(x), z = global pool(y)   =>   y0 = conv(x, channels 0-63), z0 = pool(y0), y1 = conv(x, channels 64-127), ...
+    y = conv(x), z = global pool(y)   =>   y0 = conv(x, channels 0-63), z0 = pool(y0), y1 = conv(x, channels 64-127),
+                                           ...
                                            z = Join(z0, z1, ...)
 
 Each output channel is computed as before, so z has the same bytes.

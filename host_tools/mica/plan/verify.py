@@ -125,7 +125,8 @@ def verify_strips(
     in_place: InPlace,
     fed: str | None = None,
 ) -> None:
-    """The same as `verify` for a plan with strips, by the owner of each byte of each row. fed: the input that comes by rows.
+    """The same as `verify` for a plan with strips, by the owner of each byte of each row.
+    fed: the input that comes by rows.
 
     Every call has to find the rows that it reads, where the window of its kernel expects them, and what it writes is
     then there. Two names of the same bytes (a reshape) are followed to the name that was written.
@@ -147,7 +148,8 @@ def verify_strips(
 
 
 class _RowReplay:
-    """The arena while steps and calls run: each byte of `bytes` holds the number of a value * 2**32 + its byte in that value."""
+    """The arena while steps and calls run: each byte of `bytes` holds the number of a value * 2**32 + its byte in that
+    value."""
 
     def __init__(self, g: Graph, offsets: Offsets, arena_bytes: int, in_place: InPlace, fed: str | None) -> None:
         self.g = g

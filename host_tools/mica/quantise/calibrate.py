@@ -61,7 +61,8 @@ def observe(
 
 
 class Runs:
-    """Float runs of one graph over samples, several in one go. Results are kept while there is capacity, small outputs always.
+    """Float runs of one graph over samples, several in one go.
+    Results are kept while there is capacity, small outputs always.
 
     Raises MicaError where an activation is not finite.
     """

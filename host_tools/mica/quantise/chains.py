@@ -2,8 +2,9 @@
 
     sample t + 1: states as the float model leaves them  =>  states as the quantised model left them at sample t
 
-Samples of such a model are consecutive runs, and carry the float states that they meet (`passes/streaming.py`). That serves
-for ranges. An error in a key is another matter: it is in every answer that reads the cache while the key is in it.
+Samples of such a model are consecutive runs, and carry the float states that they meet (`passes/streaming.py`).
+That serves for ranges. An error in a key is another matter: it is in every answer that reads the cache while the key is
+in it.
 """
 
 from collections.abc import Mapping, Sequence

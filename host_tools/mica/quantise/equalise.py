@@ -199,7 +199,8 @@ def _error(
 ) -> np.ndarray:
     """Squared error of the second node's output in each sample [n], with channels divided by s and all in 8 bits.
 
-    between, expected: outputs of both nodes [n, *shape]. wide: the second node's weights by `_wide`, where they are kept.
+    between, expected: outputs of both nodes [n, *shape]. wide: the second node's weights by `_wide`,
+    where they are kept.
     """
     x = between / s.astype(np.float32)
     below = x.reshape(len(x), -1).min(axis=1) < 0

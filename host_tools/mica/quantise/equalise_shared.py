@@ -1,15 +1,19 @@
 """Channels of very different size get one size where several layers share them, and float arithmetic does not notice.
 
-    norm    y_i = W_i @ (norm(x) * g)              =>  W_i' = W_i * s, g' = g / s        for all layers i that read the norm
+    norm    y_i = W_i @ (norm(x) * g)              =>  W_i' = W_i * s, g' = g / s        for all layers i that read the
+                                                       norm
     gate    y = W @ (a * (U @ x))                  =>  W' = W * s, U' = U / s
     scores  attend(Q @ x, K @ x)                   =>  Q' = Q * s, K' = K / s            per pair of multiplied channels
 
-As in `equalise.py`, an activation has one scale for all channels; a weight's scale is its output channel's, so that the layer in front pays
-nothing. Keys and queries pay for each other. A rotation turns two channels into two, so both have the same s; queries that share a head of
-keys share it too. Keys that a state holds are divided as well: a state begins with 0, and its samples are divided with it.
+As in `equalise.py`, an activation has one scale for all channels;
+a weight's scale is its output channel's, so that the layer in front pays nothing. Keys and queries pay for each other.
+A rotation turns two channels into two, so both have the same s; queries that share a head of keys share it too.
+Keys that a state holds are divided as well: a state begins with 0, and its samples are divided with it.
 
-How far to go is measured for each place, on samples that had no part in the ranges; the place stays as it is unless the error falls by 2 %.
-What is good for each place need not be good for what comes out: where the outputs have more noise than before, all stay.
+How far to go is measured for each place, on samples that had no part in the ranges;
+the place stays as it is unless the error falls by 2 %.
+What is good for each place need not be good for what comes out: where the outputs have more noise than before,
+all stay.
 A table that another node reads (an embedding that is the head as well) stays: it is once in the file.
 """
 
@@ -40,7 +44,8 @@ Sizes = dict[str, np.ndarray]  # value -> largest |x| of each channel, or of eac
 
 
 def run(g: Graph, samples: Samples, pairs: Sequence[StatePair] = ()) -> Graph:
-    """The graph with such channels alike, by real samples; pairs: (state, what it becomes). Keys among the samples' states change too."""
+    """The graph with such channels alike, by real samples; pairs: (state, what it becomes).
+    Keys among the samples' states change too."""
     places = _places(g, pairs)
     work = macs(g)
     if not places or len(samples) < MIN_SAMPLES or work > MAX_MACS:
@@ -129,7 +134,8 @@ def _relative(found: np.ndarray, expected: np.ndarray) -> float:
 
 
 def _factors(sizes: np.ndarray, read: np.ndarray, choices: Sequence[tuple[int, int]]) -> list[np.ndarray]:
-    """size**a / read**b in quarters, so that the largest channel keeps its size; channels that are zero, or not read, keep 1."""
+    """size**a / read**b in quarters, so that the largest channel keeps its size;
+    channels that are zero, or not read, keep 1."""
     live = (sizes > 1e-6 * sizes.max(initial=0.0)) & (read > 1e-6 * read.max(initial=0.0))
     result = [np.ones(len(sizes))]
     for a, b in choices if live.any() else ():
@@ -162,7 +168,7 @@ def _product(g: Graph, node: Node, x: np.ndarray, s: np.ndarray) -> np.ndarray:
     return y
 
 
-# ---- norms -----------------------------------------------------------------------------------------------------------------
+# ---- norms -----------------------------------------------------------------------------------------------------------
 
 
 @dataclass
@@ -210,7 +216,7 @@ def _norms(g: Graph) -> list[Place]:
     return result
 
 
-# ---- gates -----------------------------------------------------------------------------------------------------------------
+# ---- gates -----------------------------------------------------------------------------------------------------------
 
 
 @dataclass
@@ -257,7 +263,7 @@ def _gates(g: Graph) -> list[Place]:
     return result
 
 
-# ---- scores ----------------------------------------------------------------------------------------------------------------
+# ---- scores ----------------------------------------------------------------------------------------------------------
 
 
 @dataclass

@@ -2,8 +2,9 @@
 
 FullyConnected(x, w, b)    =>   FullyConnected(Features(x), w * half, b + w @ middle), Features(x) = (x - middle) / half
 
-x: an input [1, F] that matrix products alone read, or what a Features makes of one, or an AxisFeatures of a window; middle and half: of
-what the samples hold of each feature. Inputs on a grid that int8 holds (grey values, counts) stay as they are.
+x: an input [1, F] that matrix products alone read, or what a Features makes of one, or an AxisFeatures of a window;
+middle and half: of what the samples hold of each feature. Inputs on a grid that int8 holds (grey values, counts)
+stay as they are.
 """
 
 import math
@@ -73,7 +74,8 @@ def asking(f: Forest, middle: np.ndarray, half: np.ndarray) -> Forest:
 
 
 def scaled(g: Graph, readers: Sequence[Node], middle: np.ndarray, half: np.ndarray) -> None:
-    """Products of x become those of (x - middle) / half; of each channel, where a DepthwiseConv2d has one weight for each."""
+    """Products of x become those of (x - middle) / half; of each channel,
+    where a DepthwiseConv2d has one weight for each."""
     for node in readers:
         w, b = (np.asarray(g.data(i), np.float64) for i in node.inputs[1:])
         middle, half = (a if w.ndim == 2 else a.reshape(w.shape) for a in (middle, half))

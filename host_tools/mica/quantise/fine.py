@@ -1,10 +1,12 @@
 """Activations that hardly vary, against the range that they are in, become int16 on their way to an output.
 
-distances of 3.9 to 4.1, scores of 0.48 to 0.57, a last tanh that moves by 0.03: 256 steps from 0 on leave a few for all that differs
+distances of 3.9 to 4.1, scores of 0.48 to 0.57, a last tanh that moves by 0.03: 256 steps from 0 on leave a few for all
+that differs
 
     y = Unary(FullyConnected(x)), both of them such    =>    Unary(quantise16), in 16 bits, and y
 
-where kernels of int16 compute them (passes/wide.py), and everything from there to the output. Only where int8 would lose a large part
+where kernels of int16 compute them (passes/wide.py), and everything from there to the output.
+Only where int8 would lose a large part
 of what varies, and in layers of few multiplications: it takes more time.
 """
 

@@ -1,6 +1,7 @@
 """A layer whose channels are split, and whose parts differ in range, becomes a layer for each part.
 
-y = Conv2d(x); scores = Remap(y, channels 0..2), boxes = Remap(y, channels 3..34)    =>    scores = Conv2d(x); boxes = Conv2d(x)
+y = Conv2d(x); scores = Remap(y, channels 0..2), boxes = Remap(y, channels 3..34)    =>    scores = Conv2d(x);
+        boxes = Conv2d(x)
 
 Each part then has a scale of its own. It costs no multiplication more: no channel is computed twice.
 """

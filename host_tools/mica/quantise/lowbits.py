@@ -70,14 +70,16 @@ def _large(g: Graph, node: Node) -> bool:
 
 
 def run(tuned: Tuned, samples: Samples, chosen: Collection[str], told: Told = _nobody, chain: Chain = ALONE) -> Tuned:
-    """The network with the chosen layers in four bits, each fitted to what those before it deliver. told: after each of them."""
+    """The network with the chosen layers in four bits, each fitted to what those before it deliver.
+    told: after each of them."""
     return replace(tuned, graph=_walk(tuned, samples, chosen, chain, told))
 
 
 def each_alone(
     tuned: Tuned, samples: Samples, names: Collection[str], told: Told = _nobody, chain: Chain = ALONE
 ) -> Graph:
-    """The named layers, each fitted as if all others had eight bits: to be taken out with `only`. told: after each of them."""
+    """The named layers, each fitted as if all others had eight bits: to be taken out with `only`.
+    told: after each of them."""
     return _walk(tuned, samples, names, chain, told, alone=True)
 
 
@@ -102,7 +104,7 @@ def nearest(tuned: Tuned, chosen: Collection[str]) -> Tuned:
     return replace(tuned, graph=g)
 
 
-# ---- one layer after the other ---------------------------------------------------------------------------------------------
+# ---- one layer after the other ---------------------------------------------------------------------------------------
 
 
 def _walk(
@@ -176,7 +178,7 @@ def _set(g: Graph, node: Node, q: np.ndarray, steps: np.ndarray) -> None:
     node.attrs["weight_bits"] = CODE_BITS
 
 
-# ---- what a layer reads ----------------------------------------------------------------------------------------------------
+# ---- what a layer reads ----------------------------------------------------------------------------------------------
 
 
 class Pairs:
@@ -255,7 +257,8 @@ def _variance(c: np.ndarray) -> np.ndarray:
 
 
 def solve(h: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """W [groups, N, K] of W h = b, for positive definite h [groups, K, K]; by h = L D L^T, element by element, for the same bits everywhere."""
+    """W [groups, N, K] of W h = b, for positive definite h [groups, K, K];
+    by h = L D L^T, element by element, for the same bits everywhere."""
     low = rounding.triangle(h)
     size = h.shape[1]
     w = b.copy()
@@ -269,7 +272,7 @@ def solve(h: np.ndarray, b: np.ndarray) -> np.ndarray:
     return w
 
 
-# ---- one layer -------------------------------------------------------------------------------------------------------------
+# ---- one layer -------------------------------------------------------------------------------------------------------
 
 
 def fit(
@@ -282,7 +285,8 @@ def fit(
     ridges: Ridges = RIDGES,
     refine: bool = False,
 ) -> Integers:
-    """The candidate that, made of one half of the samples, has the least error on the other, both ways round; made of all.
+    """The candidate that, made of one half of the samples, has the least error on the other, both ways round;
+    made of all.
 
     refine: channels may then have other steps, and single weights other codes, if that is better in the same way.
     """
@@ -390,7 +394,8 @@ def _errors(off: np.ndarray, c: np.ndarray) -> np.ndarray:
 def moved(
     desired: np.ndarray, q: np.ndarray, steps: np.ndarray, c: np.ndarray, to_table: rounding.ToIntegers
 ) -> np.ndarray:
-    """Integers [Cout, K] that leave no more error than q, each the best of the table beside the others; c [groups, K, K].
+    """Integers [Cout, K] that leave no more error than q, each the best of the table beside the others;
+    c [groups, K, K].
 
     Products are exact, and what follows is done element by element: the same bits everywhere.
     """

@@ -63,9 +63,11 @@ class Weighted:
 def measure(
     attrs: Mapping[str, Any], x: np.ndarray, initial: Sequence[np.ndarray], constants: list[np.ndarray], every: bool
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """(x [P,I], hidden states before a step [P,H], effects of an error of each row's argument [P,4*H]), P = PROBES * N * T * B.
+    """(x [P,I], hidden states before a step [P,H], effects of an error of each row's argument [P,4*H]),
+    P = PROBES * N * T * B.
 
-    x [N,T,B,I], initial states [N,1,B,H], constants as of `recurrent.run`; every: y is every hidden state, not the last one.
+    x [N,T,B,I], initial states [N,1,B,H], constants as of `recurrent.run`;
+    every: y is every hidden state, not the last one.
     """
     states, inner = recurrent.run_several(attrs, x, list(initial), constants)
     w, r, bias, more, peep = constants

@@ -121,7 +121,8 @@ def heads(g: Graph) -> list[Node]:
 
 
 def scores(g: Graph, ends: Sequence[Node] | None = None) -> set[str]:
-    """Scores that reach an output, and what is made of them that is a score as well. ends: `heads` of g, where they are known."""
+    """Scores that reach an output, and what is made of them that is a score as well.
+    ends: `heads` of g, where they are known."""
     return {name for node in (heads(g) if ends is None else ends) for name in _behind(g, node.outputs[0])}
 
 

@@ -69,7 +69,8 @@ class Moments:
 
 
 class Adder:
-    """Adds up what one linear node reads. Several patches have most of their numbers in common, so these are rounded first."""
+    """Adds up what one linear node reads. Several patches have most of their numbers in common,
+    so these are rounded first."""
 
     def __init__(self, places: Places | Rows, quant: Quant, with_covariance: bool) -> None:
         self.places = places

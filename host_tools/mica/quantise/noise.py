@@ -2,7 +2,8 @@
 
 x -> pcan_s8 -> y      =>      x, n -> pcan_s8 -> both: y = its rows; n' = its last four, the bytes of the noise
 
-with n and n' paired. All have the scale of y, so that the state begins at its zero point, which is a noise of 0, or one that is not known yet.
+with n and n' paired. All have the scale of y, so that the state begins at its zero point, which is a noise of 0,
+or one that is not known yet.
 """
 
 from collections.abc import Iterable

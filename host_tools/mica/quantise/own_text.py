@@ -1,6 +1,7 @@
 """Runs that a language model makes of its own words, where its samples are few.
 
-    samples: token, position, ... of consecutive runs  =>  texts: their inputs again, but with tokens drawn by the float model's scores
+    samples: token, position, ... of consecutive runs  =>  texts: their inputs again,
+    but with tokens drawn by the float model's scores
 
 A few hundred consecutive runs are too few for fits: weights fitted to them serve these runs and no others. The model
 itself can write the kind of text that it was trained on (Z. Liu et al., "LLM-QAT", 2023, take data from the model
@@ -53,7 +54,8 @@ def texts(g: Graph, samples: Samples, pairs: Sequence[StatePair], most: int = RU
 
 
 def _roles(g: Graph, pairs: Sequence[StatePair]) -> tuple[str, str] | None:
-    """The input that is a token and the output with a score for each: rows of a table, and as many scores. None where not clear."""
+    """The input that is a token and the output with a score for each: rows of a table, and as many scores.
+    None where not clear."""
     paired = {name for pair in pairs for name in pair}
     given = [i for i in g.inputs if i not in paired]
     answers = [o for o in g.outputs if o not in paired]

@@ -59,7 +59,8 @@ def choose(
 ) -> tuple[dict[str, Range], dict[str, str]]:
     """(range of every activation, method that gave it).
 
-    fit, held: histograms of the two halves; samples: of the second half, those to measure on. runs: of g, where there are some.
+    fit, held: histograms of the two halves; samples: of the second half, those to measure on.
+    runs: of g, where there are some.
     """
     whole = {name: fit[name].merged(held[name]) for name in fit}
     ranges = {name: METHODS["minmax"](h) for name, h in whole.items()}
@@ -115,7 +116,8 @@ def _distinct(candidates: list[tuple[str, Candidate]], h: Histogram) -> dict[Qua
 def _error(
     g: Graph, name: str, x: np.ndarray, values: Batch, consumers: Mapping[str, list[Node]], sizes: Batch
 ) -> np.ndarray:
-    """Squared error of everything computed from `name` when it is x, relative to its size, summed over readers: of each sample [n].
+    """Squared error of everything computed from `name` when it is x, relative to its size,
+    summed over readers: of each sample [n].
 
     sizes: of values, those that are known.
     """

@@ -89,7 +89,9 @@ def _add(g: Graph, node: Node, found: dict[str, Pair], x: np.ndarray, initial: S
         x, hidden, counts = lstm_effect.measure(node.attrs, x[:n], [s[:n] for s in initial], constants, every)
         both = Weighted.collect(x, counts, groups), Weighted.collect(hidden, counts, groups)
         before = found.get(name)
-        found[name] = both if before is None else (before[0].merged(both[0]), before[1].merged(both[1]))  # type: ignore[arg-type]
+        if before is not None:
+            both = before[0].merged(both[0]), before[1].merged(both[1])  # type: ignore[arg-type,assignment]
+        found[name] = both
 
 
 def _before(g: Graph, node: Node, x: np.ndarray, initial: list[np.ndarray]) -> np.ndarray:
@@ -138,7 +140,8 @@ def _set(g: Graph, node: Node, quants: Mapping[str, Quant], seen: Sequence[Pair]
 
 
 def _correct(g: Graph, node: Node, at: int, error: np.ndarray, seen: Pair) -> None:
-    """Takes the mean error [rows, K] of an LSTM's rows from its bias, where one half of the samples says so for the other."""
+    """Takes the mean error [rows, K] of an LSTM's rows from its bias, where one half of the samples says so for the
+    other."""
     fit, held = seen
     if isinstance(fit, Weighted) and isinstance(held, Weighted):
         each = len(error) // len(fit.total)

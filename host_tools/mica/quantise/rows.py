@@ -67,7 +67,8 @@ def _unasked(g: Graph, node: Node) -> None:
 
 
 def _readers(g: Graph, y: str) -> list[Node]:
-    """Nodes that read a row and can take another scale for each of its numbers. A scaler in front of some goes into them."""
+    """Nodes that read a row and can take another scale for each of its numbers.
+    A scaler in front of some goes into them."""
     consumers, found = g.consumers(), list[Node]()
     for n in consumers.get(y, []):
         if n.op != "Reshape":

@@ -10,7 +10,8 @@ from mica.quantise.parts import Split
 from mica.reference import float_ops
 
 SAMPLES = 32  # at most
-ALIKE = 0.8  # share of samples whose largest score is the class itself; votes and probabilities of a machine may differ on some
+# Share of samples whose largest score is the class itself; votes and probabilities of a machine may differ on some
+ALIKE = 0.8
 
 
 def find(
@@ -20,10 +21,12 @@ def find(
     states: Collection[str],
     labels: Sequence[str],
 ) -> int | None:
-    """The place of the scores among the arrays of predict(), NONE where there are none; None where any reader finds it itself.
+    """The place of the scores among the arrays of predict(), NONE where there are none;
+    None where any reader finds it itself.
 
-    g: float core operators; states: outputs that are none of the file's. Beside the number of a class, an output holds scores
-    where the largest is at that number; distances and scores of pairs do not.
+    g: float core operators; states: outputs that are none of the file's.
+    Beside the number of a class, an output holds scores where the largest is at that number;
+    distances and scores of pairs do not.
     """
     outputs = _outputs(g, splits, states)
     values = [g.value(names[0]) for names in outputs]

@@ -1,10 +1,11 @@
 """An embedding and the head that reads its table have it once in the file, in eight bits.
 
-    Embedding(i, T), FullyConnected(x, T, b)  =>  the same with T = integers * s; Embedding.attrs["offset_table"] = True of both
+    Embedding(i, T), FullyConnected(x, T, b)  =>  the same with T = integers * s;
+    Embedding.attrs["offset_table"] = True of both
 
-The head's rows lie with 128 added to each byte (`offset_rows`), and so does the table: the embedding's rows are the same bytes,
-which a table of 256 entries behind it takes back (`kernels/movement.py`). One step for all rows costs a head less than
-four bits do, and its weights cost the file nothing.
+The head's rows lie with 128 added to each byte (`offset_rows`), and so does the table: the embedding's rows are the
+same bytes, which a table of 256 entries behind it takes back (`kernels/movement.py`).
+One step for all rows costs a head less than four bits do, and its weights cost the file nothing.
 """
 
 from dataclasses import replace

@@ -91,7 +91,8 @@ class Tuned:
 
 @dataclass(frozen=True)
 class Unseen:
-    """A network made with the same recipe of some samples, seen, and others, which it did not see: "held out". Where there
+    """A network made with the same recipe of some samples, seen, and others, which it did not see: "held out".
+    Where there
     is but one sample, that one: "calibration"."""
 
     tuned: Tuned
@@ -245,7 +246,8 @@ class _Floats:
         self._quarters: dict[int, tuple[dict[str, Histogram], equalise.Channels]] = {}
 
     def seen(self, first: int, step: int) -> tuple[Halves, equalise.Channels, equalise.Channels]:
-        """Histograms of both halves of samples[first::step]; channel ranges of the first half and of both. step: 1 or 2."""
+        """Histograms of both halves of samples[first::step]; channel ranges of the first half and of both.
+        step: 1 or 2."""
         halves = [[self._quarter(q) for q in range(first + h * step, 4, 2 * step)] for h in (0, 1)]
         a, b = ([seen for seen, _ in half] for half in halves)
         of_first, of_second = (_largest([found for _, found in half]) for half in halves)

@@ -51,7 +51,8 @@ LAID_OUT = {"Transpose"}  # what follows may depend on how it lies in memory
 def keep_memory() -> None:
     """Keeps the memory of freed arrays, which the system would have to clear for the next ones.
 
-    glibc gives back what is larger than the largest block that was freed so far, up to 32 MB. Nothing is written into this one.
+    glibc gives back what is larger than the largest block that was freed so far, up to 32 MB.
+    Nothing is written into this one.
     """
     np.empty(31 << 20, np.uint8)
 

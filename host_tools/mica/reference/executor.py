@@ -20,7 +20,8 @@ Array = np.ndarray
 
 
 class ReferenceModel:
-    """A model in numpy, with the interface of `mica.engine`'s models. custom: the operators of the user's own that it needs."""
+    """A model in numpy, with the interface of `mica.engine`'s models.
+    custom: the operators of the user's own that it needs."""
 
     def __init__(self, data: bytes, custom: CustomOps = NO_CUSTOM):
         self.custom = custom

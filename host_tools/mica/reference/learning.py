@@ -34,7 +34,8 @@ def block_bytes(kind: int, width: int, keep: int) -> int:
 
 
 class _Class:
-    """Views of a block. n: the examples that it stands for, all of a prototype, else those that are kept; sum, squares: of them."""
+    """Views of a block. n: the examples that it stands for, all of a prototype, else those that are kept;
+    sum, squares: of them."""
 
     def __init__(self, kind: int, width: int, keep: int, block: Any):
         self.words = np.frombuffer(block, "<u4", 4)
@@ -63,7 +64,8 @@ class _Class:
 
 
 def learn(op: int, numbers: Any, work: Any, blocks: Sequence[Any], arg: int) -> bool:
-    """One operation, as _mica.learn() has it. numbers: kind, width, keep, setting; and best, score, margin, which JUDGE finds.
+    """One operation, as _mica.learn() has it. numbers: kind, width, keep, setting;
+    and best, score, margin, which JUDGE finds.
 
     TEACH adds the example in `work` to class arg. FIT is done step by step, arg = 0, 1, ..., until it returns False.
     """
@@ -183,7 +185,8 @@ def _spread_limits(setting: int, weights: Array, classes: list[_Class]) -> None:
 
 
 def _alarm_limit(kept: Array, weights: Array, one_in: int) -> int:
-    """The distance that one in `one_in` normal recordings passes, from the tail of the distances between those that were learnt."""
+    """The distance that one in `one_in` normal recordings passes, from the tail of the distances between those that
+    were learnt."""
     n = len(kept)
     if n < 2:
         return 0

@@ -9,7 +9,8 @@ Array = np.ndarray
 
 
 def rows(frame: Frame, data: bytes, table: Array, begin: int = 0, end: int | None = None) -> Array:
-    """Rows [begin, end) -> int8 [rows, out_w, channels]; with PLANES [channels, rows, out_w]. table: int8 [channels, 256]."""
+    """Rows [begin, end) -> int8 [rows, out_w, channels]; with PLANES [channels, rows, out_w].
+    table: int8 [channels, 256]."""
     stop = frame.out_h if end is None else end
     sums = [
         _area(frame, c, begin, stop) if frame.has("AREA") else _bilinear(frame, c, begin, stop)

@@ -16,7 +16,8 @@ EVEN, ODD, LEAST = (
     0.05,
 )  # parts: of a band's signal that its noise follows by, in turn; that is left of it at least
 STRENGTH, OFFSET = 0.95, 80.0
-# Of a step of the logarithm: the preprocessor takes 666 of them as 256 steps of int8, of which micro_speech's input has 255 from 0 to 25.9375.
+# Of a step of the logarithm: the preprocessor takes 666 of them as 256 steps of int8,
+# of which micro_speech's input has 255 from 0 to 25.9375.
 WORTH = 256 / 666 * 25.9375 / 255
 WORTH_IN_LIBRARY = 10 / 256  # as pymicro-features and microWakeWord take the library's numbers
 
@@ -24,7 +25,8 @@ WORTH_IN_LIBRARY = 10 / 256  # as pymicro-features and microWakeWord take the li
 def tables(
     rate: int, frame: int, hop: int, fft: int, bands: int, fmin: float, fmax: float, library: bool = False
 ) -> Speech:
-    """library: those of its C library, which computes in float32 and rounds where the preprocessor's generator cuts off.
+    """library: those of its C library, which computes in float32 and rounds where the preprocessor's generator cuts
+    off.
 
     Raises ValueError if a band holds no bin of the transform.
     """

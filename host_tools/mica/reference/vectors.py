@@ -1,4 +1,5 @@
-"""Nearest neighbours and machines of support vectors (ir/vectors.py) in float64: sums in an order of their own, no BLAS."""
+"""Nearest neighbours and machines of support vectors (ir/vectors.py) in float64: sums in an order of their own,
+no BLAS."""
 
 import numpy as np
 
@@ -40,6 +41,9 @@ def _machine(m: Machine, x: np.ndarray) -> np.ndarray:
 
 def run(v: Vectors, x: np.ndarray) -> np.ndarray:
     """[..., F] -> float64 [..., N]."""
-    of = (lambda row: _machine(v, row)) if isinstance(v, Machine) else (lambda row: _neighbours(v, row))  # type: ignore[arg-type]
-    rows = [of(row) for row in x.reshape(-1, x.shape[-1])]
+    samples = x.reshape(-1, x.shape[-1])
+    if isinstance(v, Machine):
+        rows = [_machine(v, row) for row in samples]
+    else:
+        rows = [_neighbours(v, row) for row in samples]  # type: ignore[arg-type]
     return np.stack(rows).reshape(*x.shape[:-1], v.results)

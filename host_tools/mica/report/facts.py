@@ -21,9 +21,10 @@ def facts(model: ModelFile, data: bytes, boards: Sequence[str] = BOARDS) -> dict
     """Return those of the file `data`, decoded as `model`. boards: whose costs are predicted. Raises MicaError for
     one that is not known.
 
-    Keys: name, size, version, arena_bytes, scratch_want, scratch_min, state_bytes, macs, weight_bytes, inputs, outputs (name, shape,
-    dtype, scale, zero_point), layers (name, kernel, inputs (`_made_by`), output, macs, weight_bytes, live_bytes), peak_step,
-    front_end (`front_end.facts`), strips ([first layer, layers, calls]), boards (`_costs`), metadata.
+    Keys: name, size, version, arena_bytes, scratch_want, scratch_min, state_bytes, macs, weight_bytes, inputs,
+    outputs (name, shape, dtype, scale, zero_point), layers (name, kernel, inputs (`_made_by`), output, macs,
+    weight_bytes, live_bytes), peak_step, front_end (`front_end.facts`), strips ([first layer, layers, calls]),
+    boards (`_costs`), metadata.
     """
     chart = arena_chart.chart(model)
     tensors = model.tensors
@@ -77,7 +78,8 @@ def _tensor(t: TensorRecord) -> dict[str, Any]:
 
 
 def _costs(p: Prediction, board: BoardSpec) -> dict[str, Any]:
-    """board, core, fits, reasons, unit, total, milliseconds, and flash_milliseconds of them (None where nothing was measured), layers: cost of each or None."""
+    """board, core, fits, reasons, unit, total, milliseconds, and flash_milliseconds of them (None where nothing was
+    measured), layers: cost of each or None."""
     time: Mapping[str, Any] = p.time or {}
     return {
         **attributes(p, "board fits reasons"),

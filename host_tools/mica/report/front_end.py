@@ -64,7 +64,8 @@ def text(f: Mapping[str, Any]) -> str:
     rate = f"{f['rate']:,} samples a second; " if f["rate"] else ""
     transform = "" if f["columns"] == len(f["bands"]) else f", of which a cosine transform makes {f['columns']}"
     return (
-        f"{rate}{f['rows']} rows, each of a frame of {f['frame']} samples every {f['hop']}; a Fourier transform of {f['fft']} points; "
+        f"{rate}{f['rows']} rows, each of a frame of {f['frame']} samples every {f['hop']}; a Fourier transform of "
+        f"{f['fft']} points; "
         f"{len(f['bands'])} bands{transform}."
     )
 
@@ -79,7 +80,8 @@ def draw(f: Mapping[str, Any]) -> str:
         return LEFT + k * across
 
     out = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HIGH}" width="{WIDTH}" height="{HIGH}" role="img" '
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HIGH}" width="{WIDTH}" height="{HIGH}" '
+        'role="img" '
         f'aria-label="{len(f["bands"])} bands over the frequency" font-size="12">',
         f'<path class="wire" d="M{LEFT} {floor}H{WIDTH - RIGHT}" fill="none"/>',
     ]

@@ -29,7 +29,8 @@ def draw(facts: Mapping[str, Any]) -> str:
     width = LEFT + BOX + LANE * (LANES + 1)
     height = TOP + len(boxes) * (HIGH + GAP)
     out = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}" role="img" '
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}" '
+        'role="img" '
         f'aria-label="{len(facts["layers"])} layers; the table below names them" font-size="12">'
     ]
     out += [_wire(a, b) for a, b in wires]
@@ -57,7 +58,8 @@ def _wire(a: int, b: int) -> str:
     side = LEFT + BOX
     out = side + LANE * (1 + min(b - a - 2, LANES - 1))
     y0, y1 = bottom - HIGH // 2, top + HIGH // 2
-    return f'<path class="wire" d="M{side} {y0}C{out} {y0} {out} {y0} {out} {y0 + 14}V{y1 - 14}C{out} {y1} {out} {y1} {side} {y1}"/>'
+    curve = f"M{side} {y0}C{out} {y0} {out} {y0} {out} {y0 + 14}V{y1 - 14}C{out} {y1} {out} {y1} {side} {y1}"
+    return f'<path class="wire" d="{curve}"/>'
 
 
 def shape(dims: Sequence[int]) -> str:

@@ -1,6 +1,7 @@
 """A packed model as a page that one can look at: one file of HTML, without scripts, that asks nothing of any network.
 
-Every number on it is a number of `facts`, which the page also holds as JSON, in <script type="application/json" id="facts">.
+Every number on it is a number of `facts`, which the page also holds as JSON,
+in <script type="application/json" id="facts">.
 """
 
 import json
@@ -30,7 +31,8 @@ class Report:
 
     def _repr_html_(self) -> str:
         """In a notebook: a frame, so that the page's style stays its own."""
-        return f'<iframe title="{escape(self.facts["name"])}" srcdoc="{escape(self.html())}" width="100%" height="700"></iframe>'
+        title, page = escape(self.facts["name"]), escape(self.html())
+        return f'<iframe title="{title}" srcdoc="{page}" width="100%" height="700"></iframe>'
 
     def _body(self) -> str:
         f = self.facts
@@ -59,7 +61,8 @@ def whole(title: str, body: str, data: Mapping[str, Any], skip: str) -> str:
     return (
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f'<link rel="icon" href="data:,">\n<title>{escape(title)}: mica</title>\n<style>\n{style}</style>\n</head>\n<body>\n'
+        f'<link rel="icon" href="data:,">\n<title>{escape(title)}: '
+        f"mica</title>\n<style>\n{style}</style>\n</head>\n<body>\n"
         f'<a class="skip" href="#{skip}">To the table of {skip}</a>\n<main>\n{body}\n</main>\n'
         f'<script type="application/json" id="facts">{numbers}</script>\n</body>\n</html>\n'
     )
@@ -72,7 +75,8 @@ def section(title: str, body: str, id_: str = "") -> str:
 
 def region(name: str, body: str, kind: str = "") -> str:
     """A part that may be wider than a phone; scrolled with the keyboard too."""
-    return f'<div class="wide {kind}" role="region" aria-label="{name}" tabindex="0"><p class="hint" aria-hidden="true">more to the right →</p>{body}</div>'
+    hint = '<p class="hint" aria-hidden="true">more to the right →</p>'
+    return f'<div class="wide {kind}" role="region" aria-label="{name}" tabindex="0">{hint}{body}</div>'
 
 
 def _cards(f: Mapping[str, Any]) -> str:

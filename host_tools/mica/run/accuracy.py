@@ -23,7 +23,8 @@ def compare(
     warn: Callable[[str], None],
     seen: pictures.PictureInput | None = None,
 ) -> dict[str, Any]:
-    """The keys of `mica eval --json`. warn: is called for data far outside of the input's range. seen: where the data is bytes of pictures."""
+    """The keys of `mica eval --json`. warn: is called for data far outside of the input's range.
+    seen: where the data is bytes of pictures."""
 
     data = evaluation.for_model(data, runner.model)
     place, threshold = evaluation.decision(runner.model, data)

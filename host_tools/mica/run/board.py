@@ -31,7 +31,8 @@ EVALUATE_BYTES = 16 * 1024  # inputs sent to the board at once: fits any board's
 
 
 class BoardRunner(Runner):
-    """A model loaded on a board. `ahead`: two, so that the next sample is there when one ends. Raises MicaError where the board, its firmware or its memory does not do."""
+    """A model loaded on a board. `ahead`: two, so that the next sample is there when one ends.
+    Raises MicaError where the board, its firmware or its memory does not do."""
 
     ahead = 2
 
@@ -128,7 +129,8 @@ class BoardRunner(Runner):
         return self._split(self._exchange.finish())
 
     def _frames(self) -> Exchange | None:
-        """A program on the board that takes one sample after the other; None for boards without, and models whose answers depend on what ran before."""
+        """A program on the board that takes one sample after the other;
+        None for boards without, and models whose answers depend on what ran before."""
         if self._exchange is not None and self._exchange.open:
             return self._exchange
         if self.model.state_bytes or not self._framed:

@@ -4,8 +4,8 @@ A data file (.npz) holds `x`, `y`, and optionally `scale` and `offset` (float in
 and `stride` each entry of x is a series; it is cut into windows of that many values of the flattened series. `metric`
 is one of
 
-    top1  share of samples whose class is y; the default. y: class numbers from 0 on, one-hot rows, or the model's own labels:
-          their names (text), or the numbers that the classes had in training
+    top1  share of samples whose class is y; the default. y: class numbers from 0 on, one-hot rows,
+          or the model's own labels: their names (text), or the numbers that the classes had in training
     auc   area under the ROC curve of the mean squared reconstruction error of a series, y = 1 for anomalies
     mse   mean squared difference between output and y
 """
@@ -41,7 +41,8 @@ COLUMNS = "columns"  # and of one that was packed with a table
 
 @dataclass(frozen=True)
 class Dataset:
-    """x: float32 samples [n, ...] or series; y: labels or targets [n]. classes: length of one-hot rows that y was, else 0.
+    """x: float32 samples [n, ...] or series; y: labels or targets [n].
+    classes: length of one-hot rows that y was, else 0.
 
     Labels are numbers of classes, or what the model calls these; numbered: they are certainly the former.
     """
@@ -167,7 +168,8 @@ def _class_numbers(y: np.ndarray, where: str) -> tuple[np.ndarray, int]:
 
 
 def numbered(data: Dataset, labels: Sequence[str]) -> Dataset:
-    """The data with numbers of classes. Labels are what `labels` calls the classes where all of them stand there. Raises MicaError."""
+    """The data with numbers of classes. Labels are what `labels` calls the classes where all of them stand there.
+    Raises MicaError."""
     if data.metric != "top1" or data.numbered or data.classes:
         return data
     place = {label: k for k, label in enumerate(labels)}
@@ -195,7 +197,8 @@ def _check_classes(data: Dataset, classes: int) -> None:
 
 
 def for_model(data: Dataset, model: ModelFile) -> Dataset:
-    """The data with sound as real numbers, and labels that are numbers of the model's classes. Raises MicaError where they are others."""
+    """The data with sound as real numbers, and labels that are numbers of the model's classes.
+    Raises MicaError where they are others."""
     data = numbered(data, scores.labels(model))
     given = model.tensors[model.inputs[0]]
     if given.dtype == "int16" and not any(s.kernel in wide.NAMES for s in model.steps):

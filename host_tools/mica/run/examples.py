@@ -1,6 +1,7 @@
 """Labelled examples for a model whose classes are not its own: a folder for each label, a table, or arrays x and y.
 
-A folder without folders in it is one label, its own name. Recordings that are longer than the model's input are cut into pieces.
+A folder without folders in it is one label, its own name. Recordings that are longer than the model's input are cut
+into pieces.
 """
 
 from collections.abc import Callable

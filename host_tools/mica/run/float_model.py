@@ -47,7 +47,8 @@ class FloatModel:
         self.types = [_NUMPY.get(i.type, np.float32) for i in self.session.get_inputs()]
 
     def predict(self, x: np.ndarray, place: int = 0) -> np.ndarray:
-        """float32 [n, 1, ...input] -> [n, ...output] of the output at `place`, one sample at a time; of classes their numbers from 0 on."""
+        """float32 [n, 1, ...input] -> [n, ...output] of the output at `place`, one sample at a time;
+        of classes their numbers from 0 on."""
         if self.front_end is not None:
             f, shape = self.front_end, tuple(self.shape)
             x = np.stack([f.laid(axes.compute(f, sample), shape) for sample in x])
@@ -59,7 +60,8 @@ class FloatModel:
         return np.stack([self._numbers(a) for a in answers])
 
     def _numbers(self, answer: Any) -> np.ndarray:
-        """An output as numbers: a ZipMap's probabilities in the order of their classes, a class as its place among the model's."""
+        """An output as numbers: a ZipMap's probabilities in the order of their classes,
+        a class as its place among the model's."""
         if isinstance(answer, list):
             return np.array([[row[key] for key in sorted(row)] for row in answer], np.float32)
         a = np.asarray(answer)

@@ -16,10 +16,11 @@ def odd(x: np.ndarray, missing: bool) -> bool:
 
 
 def saturating(model: ModelFile, sample: Sequence[np.ndarray]) -> list[str]:
-    """Return a line for each input with values so far outside of its range that the sample is likely scaled in another way.
+    """Return a line for each input with values so far outside of its range that the sample is likely scaled in another
+    way.
 
-    A value that is a little outside is nothing special: the range is that of the calibration data. Farther than the range is
-    wide is too far; a board counts so, too (usermod_c/binding/values.c).
+    A value that is a little outside is nothing special: the range is that of the calibration data.
+    Farther than the range is wide is too far; a board counts so, too (usermod_c/binding/values.c).
     """
     lines = []
     for tensor_id, x in zip(model.inputs, sample, strict=True):
@@ -30,7 +31,8 @@ def saturating(model: ModelFile, sample: Sequence[np.ndarray]) -> list[str]:
         outside = int(np.sum((x < low - (high - low)) | (x > high + (high - low))))
         if outside:
             lines.append(
-                f"input '{t.name}': {outside} of {x.size} values are far outside of {low:.4g} to {high:.4g}, all that the "
+                f"input '{t.name}': {outside} of {x.size} values are far outside of {low:.4g} to "
+                f"{high:.4g}, all that the "
                 "model can be given, and are cut off; is the input scaled as for --calib?"
             )
     return lines

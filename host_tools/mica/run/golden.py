@@ -46,7 +46,8 @@ def _sample(
 
 
 def random_input(model: ModelFile, t: TensorRecord, rng: np.random.Generator) -> np.ndarray:
-    """Any integers; for row numbers of tables (int32), such as the smallest of them has; features around their thresholds; sound for int16."""
+    """Any integers; for row numbers of tables (int32), such as the smallest of them has;
+    features around their thresholds; sound for int16."""
     if t.dtype == "float32":
         return _features(model, t, rng)
     if t.dtype == "int16" and any(s.kernel in wide.NAMES for s in model.steps):
@@ -59,7 +60,8 @@ def random_input(model: ModelFile, t: TensorRecord, rng: np.random.Generator) ->
 
 
 def most_rows(model: ModelFile, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
-    """These inputs, but row numbers and lengths (int32) at their largest: of a decoder the run that costs most, its cache full."""
+    """These inputs, but row numbers and lengths (int32) at their largest: of a decoder the run that costs most,
+    its cache full."""
     records = [model.tensors[t] for t in model.inputs]
     return [
         np.full(t.dims, min(_numbers(model, t), default=1) - 1, np.int32) if t.dtype == "int32" else x
@@ -91,7 +93,8 @@ def _sound(t: TensorRecord, rng: np.random.Generator) -> np.ndarray:
 
 
 def _features(model: ModelFile, t: TensorRecord, rng: np.random.Generator) -> np.ndarray:
-    """float32 features between the thresholds that they are compared with, or over the range that they are quantised from."""
+    """float32 features between the thresholds that they are compared with,
+    or over the range that they are quantised from."""
     x = rng.standard_normal(t.dims)
     for s in (s for s in model.steps if model.tensors[s.inputs[0]] is t):
         if s.kernel == "ranks_s8":

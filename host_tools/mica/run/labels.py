@@ -43,7 +43,8 @@ def check(labels: list[str], model: ModelFile, path: Path) -> None:
 def labelled(
     folder: str | Path, model: ModelFile, is_sample: Callable[[Path], bool], what: str
 ) -> list[tuple[Path, int]]:
-    """All samples of the folders in `folder` and the places of their labels; what: such as .wav files. Raises MicaError."""
+    """All samples of the folders in `folder` and the places of their labels; what: such as .wav files.
+    Raises MicaError."""
     folder = Path(folder)
     labels = model.metadata["labels"].split("\n") if "labels" in model.metadata else []
     if not labels:

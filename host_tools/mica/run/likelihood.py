@@ -1,7 +1,8 @@
 """Measures of how well a language model predicts text: nats a token (metric nll) and perplexity.
 
-The data (.npz) holds `tokens`, whole numbers of all texts one behind the other, and `lengths` of the texts; without it they are
-one text. The first token of a text is given, each further one is foretold; the state is cleared before every text.
+The data (.npz) holds `tokens`, whole numbers of all texts one behind the other, and `lengths` of the texts;
+without it they are one text. The first token of a text is given, each further one is foretold;
+the state is cleared before every text.
 """
 
 from __future__ import annotations

@@ -30,7 +30,8 @@ class Layer:
 
 
 class Model:
-    """`predict` takes and gives real numbers, `run` integers. Names and shapes stand in the order of inputs and outputs.
+    """`predict` takes and gives real numbers, `run` integers.
+    Names and shapes stand in the order of inputs and outputs.
 
     Shapes hold the batch of 1. The state of a streaming model goes on from sample to sample and from call to call.
     """
@@ -65,9 +66,10 @@ class Model:
     def predict(self, x: Array | Sequence[Array] | Mapping[str, Array]) -> Array | list[Array]:
         """Real numbers in, real numbers out.
 
-        x: [n, ...input shape without the batch] for a model with one input; else a list in the order of the inputs, or a dict
-        by name. A sample may be flat. Gives float32 [n, ...output shape without a batch of 1], or a list of them where there
-        are several outputs. Warns of values far outside of the input's range. Raises MicaError for NaN and infinity.
+        x: [n, ...input shape without the batch] for a model with one input;
+        else a list in the order of the inputs, or a dict by name. A sample may be flat.
+        Gives float32 [n, ...output shape without a batch of 1], or a list of them where there are several outputs.
+        Warns of values far outside of the input's range. Raises MicaError for NaN and infinity.
         """
         columns = self._columns(x)
         for a, t in zip(columns, self._inputs, strict=True):

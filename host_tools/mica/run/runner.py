@@ -25,7 +25,8 @@ class Times:
 
     `total` is a whole run, `steps` each step by itself. `free_heap` is in bytes, on boards, with the model loaded.
     `runs_in` is "C" or "Python" for each step, empty where all are in C. `instructions`: of each step, then of the run,
-    where they are counted beside cycles that are an estimate. `waits`: likewise, cycles in which the core waited for flash.
+    where they are counted beside cycles that are an estimate.
+    `waits`: likewise, cycles in which the core waited for flash.
     """
 
     unit: str
@@ -50,7 +51,8 @@ class Runner(abc.ABC):
         self._begun: deque[Inputs] = deque()
 
     def hold(self, weights: int | str) -> None:
-        """Have the model copy so many bytes of weights into RAM, or "auto", as `mica.Model(..., weights=)`. Raises MicaError."""
+        """Have the model copy so many bytes of weights into RAM, or "auto", as `mica.Model(..., weights=)`.
+        Raises MicaError."""
         raise MicaError(f"{self.target}: weights are copied into RAM on boards alone")
 
     @abc.abstractmethod
@@ -105,7 +107,8 @@ class Runner(abc.ABC):
         return [quantise_input(x, self.model.tensors[t]) for x, t in zip(sample, self.model.inputs, strict=True)]
 
     def predict(self, x: np.ndarray, place: int = 0) -> np.ndarray:
-        """float32 [n, ...input shape] -> float32 [n, ...output shape] of a model with one input. place: of the output, its parts joined."""
+        """float32 [n, ...input shape] -> float32 [n, ...output shape] of a model with one input.
+        place: of the output, its parts joined."""
         if len(self.model.inputs) != 1:
             raise MicaError(f"the model has {len(self.model.inputs)} inputs; evaluation data feeds one")
         group = output_groups.read(self.model)[place]

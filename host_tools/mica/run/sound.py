@@ -40,7 +40,8 @@ def input_of(model: ModelFile, what: str) -> SoundInput:
 
 
 def read(path: str | Path, model: ModelFile, say: Say) -> dict[str, np.ndarray]:
-    """The pieces of a file, int16 [pieces, samples], by the name of the model's input. say: is told what is strange about it. Raises MicaError."""
+    """The pieces of a file, int16 [pieces, samples], by the name of the model's input.
+    say: is told what is strange about it. Raises MicaError."""
     given = input_of(model, str(path))
     if line := sounds.clipped(sounds.read(path, given.rate)):
         say(f"warning: {path}: {line}")
@@ -50,7 +51,8 @@ def read(path: str | Path, model: ModelFile, say: Say) -> dict[str, np.ndarray]:
 
 
 def read_folder(folder: str | Path, model: ModelFile, say: Say) -> Dataset:
-    """All sound files of the folders in `folder` that are named as the model's labels. say: is told how many were padded. Raises MicaError."""
+    """All sound files of the folders in `folder` that are named as the model's labels.
+    say: is told how many were padded. Raises MicaError."""
     given = input_of(model, str(folder))
     files = labels.labelled(folder, model, sounds.is_sound, "sound files (.wav, .flac, .ogg)")
     if line := sounds.padding([path for path, _ in files], given.rate, given.samples):

@@ -1,4 +1,5 @@
-"""Text from a language model on any target: the same pieces that `mica.generate` gives on a board (firmware/mica/text.py)."""
+"""Text from a language model on any target: the same pieces that `mica.generate` gives on a board
+(firmware/mica/text.py)."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -137,13 +138,15 @@ def _on_board(runner: BoardRunner, wish: Wish) -> Iterator[str]:
     answers.ask(
         runner.board,
         "import mica\n"
-        f"_text = mica.generate(remote.model, str(_prompt, 'utf-8'), {wish.max_tokens}, {wish.temperature!r}, {wish.top_k}, "
+        f"_text = mica.generate(remote.model, str(_prompt, 'utf-8'), {wish.max_tokens}, {wish.temperature!r}, "
+        f"{wish.top_k}, "
         f"[str(s, 'utf-8') for s in {stop!r}], {wish.seed})",
     )
     while True:
         answer = answers.ask(
             runner.board,
-            "from binascii import hexlify\n_p = next(_text, '')\nprint('mica:piece', str(hexlify(_p.encode()), 'ascii'))",
+            "from binascii import hexlify\n_p = next(_text, '')\nprint('mica:piece', "
+            "str(hexlify(_p.encode()), 'ascii'))",
             total=600,
         )
         (piece,) = answer.one("piece", answers.data)

@@ -1,4 +1,5 @@
-"""Front ends of sensors by their words: `features:rows=50,axes=6,rate=100,stats=mean+std+ptp,bands=4`, and how they become tables.
+"""Front ends of sensors by their words: `features:rows=50,axes=6,rate=100,stats=mean+std+ptp,bands=4`,
+and how they become tables.
 
 KEYS explains the words; host_tools/docs/sound.md has a table of them, and the same features in numpy.
 """
@@ -52,7 +53,8 @@ KEYS: Mapping[str, Word] = {
 
 
 def parse(text: str, shape: tuple[int, ...] | None, what: str) -> AxisFeatures:
-    """Read the value of --frontend for a network's input shape, None of no network. what: that input, for errors. Raises MicaError."""
+    """Read the value of --frontend for a network's input shape, None of no network. what: that input, for errors.
+    Raises MicaError."""
     v = defaults(KEYS) | said(f"--frontend {KIND}", text.removeprefix(f"{KIND}:").split(","), KEYS)
     if "rows" not in v:
         raise MicaError(f"--frontend {text}: rows= is missing", todo="expected how many rows of samples a window has")
@@ -131,7 +133,8 @@ def _edges(text: str, v: Mapping[str, Any], rate: int, rows: int) -> tuple[int, 
 
 
 def _bands(text: str, edges: tuple[float, ...], rate: int, fft: int) -> tuple[tuple[int, int], ...]:
-    """First bin and number of bins between each two edges; what lies on an edge is of the band above it, on the last one of the last."""
+    """First bin and number of bins between each two edges; what lies on an edge is of the band above it,
+    on the last one of the last."""
     first = [math.ceil(edge * fft / rate - 1e-9) for edge in edges]
     if edges:
         first[-1] = math.floor(edges[-1] * fft / rate + 1e-9) + 1
@@ -139,7 +142,8 @@ def _bands(text: str, edges: tuple[float, ...], rate: int, fft: int) -> tuple[tu
     empty = next((b for b, (_, n) in enumerate(bands) if n < 1), None)
     if empty is not None:
         raise MicaError(
-            f"--frontend {text}: band {empty}, {edges[empty]:g} to {edges[empty + 1]:g} Hz, holds none of the lines, which are "
+            f"--frontend {text}: band {empty}, {edges[empty]:g} to {edges[empty + 1]:g} Hz, holds none of the "
+            "lines, which are "
             f"{rate / fft:g} Hz apart",
             todo="take fewer bands or a larger fft",
         )
@@ -149,6 +153,7 @@ def _bands(text: str, edges: tuple[float, ...], rate: int, fft: int) -> tuple[tu
 def _fit(text: str, shape: tuple[int, ...], what: str, axes: int, each: int) -> None:
     if math.prod(shape) != axes * each:
         raise MicaError(
-            f"--frontend {text}: gives {axes * each} features, {each} of each axis ({axes}), and {what} is {list(shape)}",
+            f"--frontend {text}: gives {axes * each} features, {each} of each axis ({axes}), and {what} "
+            f"is {list(shape)}",
             todo="axes=, stats= and bands= say how many there are",
         )

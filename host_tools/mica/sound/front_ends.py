@@ -1,7 +1,8 @@
 """Front ends by name: `mfcc:mlperf-kws`, `logmel:rate=16000,frame=480,hop=320,mels=40`, and how they become tables.
 
-`features:`, for windows of several axes, is in axis_features.py. A description is a kind, a colon, and words with commas between them: the name of a preset first, then KEY=VALUE. What the keys mean is in
-KEYS; host_tools/docs/sound.md has a table of the presets and examples for other programs' features.
+`features:`, for windows of several axes, is in axis_features.py. A description is a kind, a colon, and words with
+commas between them: the name of a preset first, then KEY=VALUE. What the keys mean is in KEYS;
+host_tools/docs/sound.md has a table of the presets and examples for other programs' features.
 """
 
 import math
@@ -86,7 +87,8 @@ PRESETS: Mapping[str, str] = {
     # microWakeWord's features: those of tflite-micro's C library
     "pcan:micro-wakeword": "rate=16000,frame=480,hop=160,fft=512,mels=40,fmin=125,fmax=7500,tables=library",
     # librosa.pcen of 2**31 times a mel spectrogram with power=1 and center=False, as its own page has it
-    "pcen:librosa": "frame=2048,hop=512,fft=2048,rate=22050,mels=128,fmin=0,scale=slaney,norm=slaney,power=1,unit=65536,"
+    "pcen:librosa": "frame=2048,hop=512,fft=2048,rate=22050,mels=128,fmin=0,scale=slaney,norm=slaney,"
+    "power=1,unit=65536,"
     "time=0.4,alpha=0.98,delta=2,r=0.5,eps=1e-6,start=1",
     # openWakeWord's melspectrogram.onnx, and the tenth and 2 that its program adds; a window of 400 amid 512 points
     "logmel:openwakeword": "rate=16000,frame=400,hop=160,fft=512,mels=32,fmin=60,fmax=3800,scale=slaney,norm=slaney,"
@@ -208,7 +210,8 @@ def of_input(text: str, shape: tuple[int, ...], what: str, step: bool = False) -
 
 
 def shape_alone(text: str) -> tuple[int, ...]:
-    """The shape of the features of a front end that no network follows: [1, features], or of sound [1, rows, columns]. Raises MicaError."""
+    """The shape of the features of a front end that no network follows: [1, features], or of sound [1, rows, columns].
+    Raises MicaError."""
     if text.startswith(f"{axis_features.KIND}:"):
         made = axis_features.parse(text, None, "the embedding")
         return (1, made.axes * made.each)

@@ -82,7 +82,8 @@ def defaults(keys: Mapping[str, Word]) -> dict[str, Any]:
 
 
 def said(where: str, words: Iterable[str], keys: Mapping[str, Word]) -> dict[str, Any]:
-    """Return the values of words KEY=VALUE, in the order in which they were said last. Raises MicaError, which begins with `where`."""
+    """Return the values of words KEY=VALUE, in the order in which they were said last.
+    Raises MicaError, which begins with `where`."""
     values: dict[str, Any] = {}
     for word in words:
         key, _, value = word.partition("=")

@@ -2,8 +2,8 @@
 
     fetch sources -> generated manifest and module folder -> the port's own make or CMake -> image (and UF2)
 
-Everything happens in the cache: the MicroPython tree is never written to by a build, nor is the project. Which MicroPython
-it is says one value, micropython.MicroPython.
+Everything happens in the cache: the MicroPython tree is never written to by a build, nor is the project.
+Which MicroPython it is says one value, micropython.MicroPython.
 """
 
 import dataclasses
@@ -248,7 +248,8 @@ def _prepare(job: Job) -> None:
 
 
 def _check_room(board: BoardSpec, sizes: tuple[int, int, int]) -> None:
-    """Raises MicaError where the program reaches into the models behind it; the linker of the port does not know of them."""
+    """Raises MicaError where the program reaches into the models behind it;
+    the linker of the port does not know of them."""
     if board.uf2 is None or board.romfs is None:
         return
     text, data, _ = sizes

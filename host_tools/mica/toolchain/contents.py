@@ -1,4 +1,5 @@
-"""The parts of mica in firmware and native modules: `--for` leaves out those that no model needs, `--family` those of other families.
+"""The parts of mica in firmware and native modules: `--for` leaves out those that no model needs,
+`--family` those of other families.
 
 A part is a module of the runtime with those that only its users need, code of the engine, or both.
 """
@@ -76,7 +77,8 @@ FAMILY = {
 
 @dataclass(frozen=True)
 class Contents:
-    """kernels: those of `mica.kernels.PARTS` that are in, None: all. modules: those that are left out, and what their import says.
+    """kernels: those of `mica.kernels.PARTS` that are in, None: all.
+    modules: those that are left out, and what their import says.
     code: C code of the models' decision trees, for native modules."""
 
     kernels: frozenset[str] | None = None

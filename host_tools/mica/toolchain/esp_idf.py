@@ -11,8 +11,8 @@ _UPSTREAM = "https://github.com/espressif/esp-idf"
 
 
 def find(chip: str, micropython: MicroPython | None = None) -> Path:
-    """The folder of an ESP-IDF that a MicroPython (by default choose()'s) builds with; else Unsupported, with the commands
-    that install one for `chip`."""
+    """The folder of an ESP-IDF that a MicroPython (by default choose()'s) builds with;
+    else Unsupported, with the commands that install one for `chip`."""
     mp = micropython or choose()
     if os.environ.get("IDF_PATH"):
         folder = Path(os.environ["IDF_PATH"])

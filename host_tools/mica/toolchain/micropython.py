@@ -97,7 +97,8 @@ class MicroPython:
             text = (self.tree / "ports" / "esp32" / "README.md").read_text(encoding="utf-8")
         except OSError:
             text = ""
-        # "MicroPython only supports certain versions. The ... recommended version ... is v5.5.2. ... also supports v5.3, ..."
+        # "MicroPython only supports certain versions. The ... recommended version ... is v5.5.2. ...
+        # also supports v5.3, ..."
         paragraph = next((part for part in text.split("\n\n") if "only supports certain versions" in part), "")
         named = re.findall(r"v(\d+)\.(\d+)", paragraph)
         advised = re.search(r"git clone -b (v[\d.]+)", text)
@@ -144,8 +145,8 @@ class MicroPython:
 def choose(name: str | None = None, *, unpinned: bool = False) -> MicroPython:
     """The MicroPython called `name`: a release in RELEASES, or a folder with a tree.
 
-    Without a name it is $MICA_MICROPYTHON's, else DEFAULT. `unpinned`, or MICA_UNPINNED=1, lets in archives whose hash is
-    not known. Raises MicaError for a name that is neither.
+    Without a name it is $MICA_MICROPYTHON's, else DEFAULT. `unpinned`, or MICA_UNPINNED=1,
+    lets in archives whose hash is not known. Raises MicaError for a name that is neither.
     """
     said = "--micropython" if name else "MICA_MICROPYTHON"
     name = name or os.environ.get("MICA_MICROPYTHON") or DEFAULT

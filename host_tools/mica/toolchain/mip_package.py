@@ -5,12 +5,14 @@
     FOLDER/armv6m/_mica.mpy the engine
     FOLDER/mica/*.mpy       the runtime, the same for all
     FOLDER/package.json     the runtime alone
-    FOLDER/package/6/mica/armv6m.json   the same as armv6m.json for `mip install --index URL mica@armv6m`, for .mpy files of version 6;
+    FOLDER/package/6/mica/armv6m.json   the same as armv6m.json for `mip install --index URL mica@armv6m`,
+                                        for .mpy files of version 6;
                             also by the number of sys.implementation._mpy, and latest.json: the runtime alone
     FOLDER/file/1a/1a2b3c4d the files of that, by the first digits of their SHA-256
 
 For a stock firmware, the line is  mpremote mip install FOLDER/armv6m.json , or with the folder's address.
-`import mica` on a board says which of the files it needs. mip tells an index the version of .mpy files, not the architecture, so the name has it.
+`import mica` on a board says which of the files it needs. mip tells an index the version of .mpy files,
+not the architecture, so the name has it.
 """
 
 import hashlib
@@ -43,7 +45,8 @@ def runtime(
     jobs: int = 2,
     progress: Progress = quiet,
 ) -> dict[str, bytes]:
-    """The runtime package, and `extras`, compiled, by paths on the board ("mica/model.mpy"): bytecode, alike for all boards."""
+    """The runtime package, and `extras`, compiled, by paths on the board ("mica/model.mpy"): bytecode,
+    alike for all boards."""
     mp = micropython or choose()
     sources.fetch(mp, jobs=jobs, progress=progress)
     root = data_dir("firmware")
@@ -92,11 +95,13 @@ def write(
     jobs: int = 2,
     progress: Progress = quiet,
 ) -> list[NativeModule]:
-    """Build the native modules for `archs`, with these `contents` and write the package into `folder`, which is made where it is missing.
+    """Build the native modules for `archs`, with these `contents` and write the package into `folder`,
+    which is made where it is missing.
     `package`: its name in an index, such as mica-vision for some of the kernels.
 
-    Files of an earlier package are replaced; a folder "mica" that no package made is refused. What a package.json names was written before it, so none names a file that
-    is not there. Raises MicaError where something cannot be built or written.
+    Files of an earlier package are replaced; a folder "mica" that no package made is refused.
+    What a package.json names was written before it, so none names a file that is not there.
+    Raises MicaError where something cannot be built or written.
     """
     check_names(extras)
     for name in _packages(extras):

@@ -1,12 +1,15 @@
 """Lays a native module that was linked at fixed addresses out for MicroPython's mpy_ld.py, and packs its messages.
 
-    fixed.elf: one block of code and constants, the messages, the variables -> image.bin and image.S -> image.o -> mpy_ld.py
+    fixed.elf: one block of code and constants, the messages, the variables -> image.bin and image.S -> image.o ->
+    mpy_ld.py
 
-mpy_ld.py takes code that does not know where it lies, which on a Cortex-M0+ costs 4 bytes and an instruction more for each address
-and a table of them beside. Here the code is linked as for a fixed address, and every address in it becomes a relocation of data, which the loader
+mpy_ld.py takes code that does not know where it lies, which on a Cortex-M0+ costs 4 bytes and an instruction more for
+each address and a table of them beside. Here the code is linked as for a fixed address,
+and every address in it becomes a relocation of data, which the loader
 of MicroPython carries out: image.S is the block with those in it.
 
-Messages (see `texts` of main) are packed: a byte from 0x80 on stands for two others, a table of which lies at mica_text_pairs.
+Messages (see `texts` of main) are packed: a byte from 0x80 on stands for two others,
+a table of which lies at mica_text_pairs.
 Executed by the Makefile of natmod.py, as a file: `native_image.py fixed.elf texts.json image.S`.
 """
 
@@ -92,7 +95,8 @@ def _section(elf: ELFFile, name: str, kind: type[S]) -> S:
 
 
 def lay_out(elf: ELFFile, messages: Collection[bytes]) -> tuple[bytes, str]:
-    """The block, and the assembly that puts it together with its relocations. Raises ValueError for what cannot be placed."""
+    """The block, and the assembly that puts it together with its relocations.
+    Raises ValueError for what cannot be placed."""
     block = bytearray(_section(elf, ".block", Section).data())
     texts = _section(elf, ".texts", Section).data()
     bss_bytes = _section(elf, ".bss", Section)["sh_size"]

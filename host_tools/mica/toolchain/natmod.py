@@ -41,10 +41,11 @@ _OWN = {"divsf3.o": "fdiv.c", "_floatdisf.o": "l2f.c"}
 USUAL = tuple(name for name, arch in ARCHS.items() if arch.prefix != WINDOWED)
 
 _FLAGS = ("-fno-common", "-U_FORTIFY_SOURCE", "-DNDEBUG")
-# Jump tables are tables of pointers, but on Cortex-M0, where they are bytes behind a call of libgcc. Only that is built as a whole.
+# Jump tables are tables of pointers, but on Cortex-M0, where they are bytes behind a call of libgcc.
+# Only that is built as a whole.
 _NO_TABLES = ("-fpic", "-fno-jump-tables", "-fno-tree-switch-conversion")
-# The module is in RAM: for size, where what stays the same in a loop is not kept in registers that there are too few of. What the
-# compiler calls by itself is no part of the program that it sees.
+# The module is in RAM: for size, where what stays the same in a loop is not kept in registers that there are too few
+# of. What the compiler calls by itself is no part of the program that it sees.
 _WHOLE = ("-fno-pic", "-ffunction-sections", "-fdata-sections", "-DMICA_PACKED_TEXTS")
 _SMALL = ("-Os", "-fno-move-loop-invariants", "-fno-tree-loop-im")
 # As if for a fixed address, every relocation kept for native_image.py.
@@ -100,7 +101,8 @@ def build(
     jobs: int = 2,
     progress: Progress = quiet,
 ) -> NativeModule:
-    """Build `_mica.mpy` for the architecture `name`, or find that it is up to date. `micropython` is choose()'s by default.
+    """Build `_mica.mpy` for the architecture `name`, or find that it is up to date.
+    `micropython` is choose()'s by default.
 
     kernels: names of those to build in (None: all); a model that needs another runs it in Python, or is refused.
     code: of some models' decision trees (tree_code.py), to build in.
@@ -227,7 +229,8 @@ def _write_names(folder: Path, tree: Path, compiler: Sequence[str]) -> None:
 
 
 def _messages() -> list[str]:
-    """The texts that runtime/message.c and natmod/native.c put together: those of the engine that have a space, and the binding's errors."""
+    """The texts that runtime/message.c and natmod/native.c put together: those of the engine that have a space,
+    and the binding's errors."""
     found: set[str] = set()
     literal = r'"(?:[^"\\\n]|\\.)*"'
     for source in _listed("sources.txt"):

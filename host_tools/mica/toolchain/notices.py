@@ -2,8 +2,8 @@
 
     linker's map -> objects and members of archives -> the files that each was compiled of -> their licences
 
-No library is known by name. A file's licence is what its own comments say and the LICENSE files of the folders above it;
-that of a compiler's library is what its Debian package says. What cannot be found out is named at the end.
+No library is known by name. A file's licence is what its own comments say and the LICENSE files of the folders above
+it; that of a compiler's library is what its Debian package says. What cannot be found out is named at the end.
 """
 
 import functools
@@ -111,7 +111,8 @@ def _add(found: Linked, name: str, folders: list[Path], commands: dict[str, set[
 def _assembly(place: Path, folders: list[Path]) -> Path | None:
     """The file that an object was assembled of. The builds note none, but the object's path has the source's in it.
 
-    Of make it is OBJ/py/x.o for py/x.s, and OBJ/mica/... for usermod_c; of CMake OBJ/.../CMakeFiles/TARGET.dir/PATH.S.o, whose
+    Of make it is OBJ/py/x.o for py/x.s, and OBJ/mica/... for usermod_c;
+    of CMake OBJ/.../CMakeFiles/TARGET.dir/PATH.S.o, whose
     PATH is absolute without its first slash, or begins where CMakeFiles lies: in the build's folder or pico-sdk's.
     """
     *_, obj, tree = folders
@@ -187,8 +188,10 @@ def notices(name: str, found: Linked, tree: Path) -> str:
 
     parts = [
         f"NOTICES for the firmware {name}\n\n"
-        "The firmware contains mica, MicroPython and parts of other projects. This file has the copyright notices and licences\n"
-        "of all that was linked into it. It was made from the linker's map: see host_tools/mica/toolchain/notices.py.\n",
+        "The firmware contains mica, MicroPython and parts of other projects. This file has the copyright notices "
+        "and licences\n"
+        "of all that was linked into it. It was made from the linker's map: see "
+        "host_tools/mica/toolchain/notices.py.\n",
         _titled("mica", own_licence()),
     ]
     theirs = [path for path in sorted(found.sources) if not any(path.is_relative_to(folder) for folder in ours)]

@@ -1,7 +1,8 @@
 """Expected SHA-256 of fetched archives, from archives.sha256 beside this file.
 
 apt checks what it fetches against the archive's signature. The sums also prove that we have built with it, even
-where a file is kept from earlier or a suite has moved on. `--unpinned`, or MICA_UNPINNED=1, goes on with something else.
+where a file is kept from earlier or a suite has moved on. `--unpinned`, or MICA_UNPINNED=1,
+goes on with something else.
 """
 
 import functools

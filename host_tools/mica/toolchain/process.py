@@ -26,7 +26,8 @@ def clean_environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
     """This process's environment, in English and without compiler settings.
 
     git may not look for a repository above the cache: MicroPython's build asks it for a version, and a cache inside
-    some other checkout would give that one's. Python's compiled files stay out of MicroPython's tree, which may be the user's.
+    some other checkout would give that one's. Python's compiled files stay out of MicroPython's tree,
+    which may be the user's.
     The date in a firmware is always the same, so that two people get the same bytes.
     """
     env = {key: value for key, value in os.environ.items() if key not in _UNWANTED}
@@ -78,7 +79,8 @@ def run_logged(
 ) -> None:
     """Run a command with its output appended to `log`; on failure raise ProgramFailed with the telling lines.
 
-    After 5, 10, 20 and 40 s, then each 30 s, `progress` is told that work goes on, with its share where the output has one.
+    After 5, 10, 20 and 40 s, then each 30 s, `progress` is told that work goes on,
+    with its share where the output has one.
     """
     log.parent.mkdir(parents=True, exist_ok=True)
     with log.open("ab") as file:

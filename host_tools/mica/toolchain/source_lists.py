@@ -1,8 +1,8 @@
 """Lists of source files: `sources.txt` in usermod_c, and in its folders of kernels.
 
 One path a line, relative to the list's folder; # begins a comment. `include FOLDER` stands for another folder's list.
-make and CMake read them too (`usermod_c/micropython.mk`, `.cmake`); this is what reads them in Python, `setup.py` included, so it
-imports nothing.
+make and CMake read them too (`usermod_c/micropython.mk`, `.cmake`);
+this is what reads them in Python, `setup.py` included, so it imports nothing.
 """
 
 from pathlib import Path

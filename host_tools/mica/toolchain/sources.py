@@ -61,8 +61,9 @@ def fetch(
 ) -> Path:
     """Return the MicroPython tree with mpy-cross built; fetch what is missing. `micropython` is choose()'s by default.
 
-    `libraries` are those of the rp2 port, mbedtls, pico-sdk and tinyusb. `submodules` are to be had by git only, so the tree
-    is then one from git. A tree appears whole or not at all. A tree of the user's is returned as it is.
+    `libraries` are those of the rp2 port, mbedtls, pico-sdk and tinyusb.
+    `submodules` are to be had by git only, so the tree is then one from git. A tree appears whole or not at all.
+    A tree of the user's is returned as it is.
     """
     mp = micropython or choose()
     tree = mp.tree
@@ -296,7 +297,8 @@ def apt_options(folder: Path, mirror: str, suite: str) -> list[str]:
 def debian_mirror(etc: Path = Path("/etc")) -> str | None:
     """The base address of the Debian archive this machine uses, or None where it is not a Debian.
 
-    After an `apt-get update` apt knows whose an archive is; before it, the machine's own system and the suite's name have to do.
+    After an `apt-get update` apt knows whose an archive is; before it, the machine's own system and the suite's name
+    have to do.
     """
     fields = "$(CREATED_BY)|$(REPO_URI)|$(RELEASE)|$(COMPONENT)|$(ORIGIN)"
     command = ["apt-get", "-o", f"Dir::Etc={etc}/apt", "indextargets", "--format", fields]

@@ -2,8 +2,9 @@
 
     python -m mica.toolchain.stubs
 
-An annotation may name any class of the runtime, or a name of typings/_mica.pyi, collections.abc or typing: the stub imports it. Attributes
-of a class and of its `self` have the type of their annotation, else of the literal or parameter that they are given.
+An annotation may name any class of the runtime, or a name of typings/_mica.pyi,
+collections.abc or typing: the stub imports it. Attributes of a class and of its `self` have the type of their
+annotation, else of the literal or parameter that they are given.
 `**settings` stands for the settings of the class, `# overload: ...` above a function for one of its signatures.
 """
 

@@ -1,7 +1,8 @@
 """Decision trees as C code, which `mica natmod --for` compiles into the native module.
 
-A .mica file holds forests and ranks as tables. Each becomes a function of branches that gives the same bytes. A step that is loaded runs this
-function if its tables have the lengths and the CRC-32 of those that the code was made from; every other step runs its kernel.
+A .mica file holds forests and ranks as tables. Each becomes a function of branches that gives the same bytes.
+A step that is loaded runs this function if its tables have the lengths and the CRC-32 of those that the code was made
+from; every other step runs its kernel.
 """
 
 import zlib

@@ -2,10 +2,11 @@
 
     GCC's cc1, told about the core by a library -> assembly -> what LLVM's assembler takes -> an object for mpy_ld.py
 
-Debian's GCC for the ESP8266 takes, from release 13 on, another core's description at run time, but its assembler does not;
-LLVM's does, though it neither widens branches that reach too far nor knows where mpy_ld.py looks for addends. Both are of
-the Debian release that MicroPython's sources are taken from: fetched through this machine's mirror, kept in the cache,
-run by their own C library's loader, installed nowhere.
+Debian's GCC for the ESP8266 takes, from release 13 on, another core's description at run time,
+but its assembler does not;
+LLVM's does, though it neither widens branches that reach too far nor knows where mpy_ld.py looks for addends.
+Both are of the Debian release that MicroPython's sources are taken from: fetched through this machine's mirror,
+kept in the cache, run by their own C library's loader, installed nowhere.
 """
 
 import shutil
@@ -24,9 +25,10 @@ from mica.toolchain.xtensa_gcc import GCC, HEADERS, LIBRARIES, LLVM
 # What it calls by itself.
 LIBRARY = [data_dir("usermod_c") / "natmod" / name for name in ("xtensawin.c", "l2f.c", "fdiv.c")]
 
-# GCC's include/xtensa-dynconfig.h names what the numbers of each table mean, in this order. Of what matters here: little
-# endian, density, sign extension, minimum and maximum, products of 16 and 32 bits, loops, windows of 64 registers, a float
-# unit. The 12th number says whether it has the high half of a product (MULUH): no core of QEMU's has it.
+# GCC's include/xtensa-dynconfig.h names what the numbers of each table mean, in this order.
+# Of what matters here: little endian, density, sign extension, minimum and maximum, products of 16 and 32 bits, loops,
+# windows of 64 registers, a float unit. The 12th number says whether it has the high half of a product (MULUH): no core
+# of QEMU's has it.
 _CORE = """\
 const int xtensa_config_v1[] = { 0,1,0,1,1,1,0,0, 1,1,1,%d,1,1,1,1,1,1,1,1,1, 1,1,1,1,1,1, 0,0,0,0,0, 1,64,0,0,
     0,0,4,4,2,2,0, 0,1, 1,2,2,6, 3,4, 0,0,1 };

@@ -18,7 +18,8 @@ LIBRARIES = Path("usr/lib/x86_64-linux-gnu")
 HEADERS = Path("/usr/lib/xtensa-lx106-elf/include")  # picolibc's
 VERSION = "xtensa-lx106-elf-gcc 13.3.0 for windowed cores, LLVM 22's assembler"
 
-_OPPOSITES = "beq bne,bge blt,bgeu bltu,beqi bnei,bgei blti,bgeui bltui,beqz bnez,bgez bltz,bany bnone,ball bnall,bbc bbs,bbci bbsi,bf bt"
+_OPPOSITES = "beq bne,bge blt,bgeu bltu,beqi bnei,bgei blti,bgeui bltui,beqz bnez,"
+_OPPOSITES += "bgez bltz,bany bnone,ball bnall,bbc bbs,bbci bbsi,bf bt"
 _FAR = "\t.literal .Lfar{0}, {1}\n\tl32r\ta8, .Lfar{0}\n\tcallx8\ta8"
 _LONG_LOOP = (
     "\tloop\t{0}, {2}; rsr\t{0}, lend; wsr\t{0}, lbeg; .literal {2}end, {1}; l32r\t{0}, {2}end; wsr\t{0}, lend; isync; "

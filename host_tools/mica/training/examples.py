@@ -217,7 +217,8 @@ def _sounds(files: Sequence[_File], seconds: float | None, notes: list[str]) -> 
     rate = min(max(rates, key=lambda r: (rates[r], r)), HIGHEST)
     if (lower := sum(n for r, n in rates.items() if r < rate)) > 0:
         notes.append(
-            f"{lower} of {len(clips)} clips have fewer than {rate:,} samples a second: resampled, but they hold no high "
+            f"{lower} of {len(clips)} clips have fewer than {rate:,} samples a second: resampled, but "
+            "they hold no high "
             "tones; record all at one rate"
         )
     lengths = [len(x) / r for file, (x, r) in clips if file.label.strip("_").lower() not in BACKGROUND]
@@ -416,6 +417,7 @@ def _checked(shown: Path, examples: Examples) -> Examples:
     most, least = max(counts, key=counts.__getitem__), min(counts, key=counts.__getitem__)
     if counts[most] >= UNEQUAL * counts[least]:
         notes.append(
-            f"{counts[most]} of '{most}' and {counts[least]} of '{least}': training balances them; record more of '{least}'"
+            f"{counts[most]} of '{most}' and {counts[least]} of '{least}': training balances them; record "
+            f"more of '{least}'"
         )
     return replace(examples, notes=tuple(notes))

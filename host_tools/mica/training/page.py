@@ -1,4 +1,5 @@
-"""A trained model as a page: what it confuses, the recordings that it got wrong, how it learnt, and what else was tried.
+"""A trained model as a page: what it confuses, the recordings that it got wrong, how it learnt,
+and what else was tried.
 
 One file of HTML, without scripts, that asks nothing of any network: wrong clips are in it, to play or to look at.
 """
@@ -94,7 +95,8 @@ def shown(examples: Examples, k: int) -> str:
     """Return an example as HTML: sound that can be played, a picture, lines of motion, or numbers."""
     x = examples.inputs[k]
     if examples.kind == "sound":
-        return f'<audio controls preload="none" src="data:audio/wav;base64,{_base64(_wav(x, round(examples.rate)))}"></audio>'
+        data = _base64(_wav(x, round(examples.rate)))
+        return f'<audio controls preload="none" src="data:audio/wav;base64,{data}"></audio>'
     if examples.kind == "picture":
         size = f'width="{4 * x.shape[1]}" height="{4 * x.shape[0]}" style="image-rendering: pixelated"'
         return f'<img alt="{escape(examples.paths[k])}" {size} src="data:image/png;base64,{_base64(_png(x))}">'
@@ -146,7 +148,8 @@ def _chart(inside: str, across: tuple[float, float], up: tuple[float, float], na
     labels = "".join(f'<text x="{x}" y="{y}" text-anchor="{end}">{escape(text)}</text>' for x, y, text, end in texts)
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{HEIGHT}" role="img" aria-label="{names[1]}" '
-        f'font-family="Helvetica, Arial, sans-serif" font-size="11"><rect width="{WIDTH}" height="{HEIGHT}" fill="white"/>'
+        f'font-family="Helvetica, Arial, sans-serif" font-size="11"><rect width="{WIDTH}" height="{HEIGHT}" '
+        'fill="white"/>'
         f'<path d="M{EDGE} 4V{HEIGHT - EDGE}H{WIDTH - 10}" fill="none" stroke="#555"/>{labels}{inside}</svg>'
     )
 
@@ -181,7 +184,8 @@ def _front(tried: Sequence["Candidate"]) -> str:
         px, py = _place(at, share, across, up)
         dot = f'<circle cx="{px:.1f}" cy="{py:.1f}" r="{7 if c.chosen else 4}" fill="{_INK[int(c.chosen)]}"/>'
         end = "end" if px > WIDTH / 2 else "start"
-        name = f'<text x="{px + (-10 if end == "end" else 10):.1f}" y="{py + 4:.1f}" text-anchor="{end}">{escape(c.name)}</text>'
+        place = f'x="{px + (-10 if end == "end" else 10):.1f}" y="{py + 4:.1f}"'
+        name = f'<text {place} text-anchor="{end}">{escape(c.name)}</text>'
         dots.append(f"<g>{dot}{name if c.chosen or len(found) < 8 else ''}<title>{escape(c.name)}</title></g>")
     return _chart("".join(dots), across, up, ("ms" if timed else "bytes", "% right; red: chosen"))
 

@@ -1,4 +1,5 @@
-"""Words without recordings: clips by the voices of espeak-ng, where it is installed, in the folders that `mica train` reads.
+"""Words without recordings: clips by the voices of espeak-ng, where it is installed,
+in the folders that `mica train` reads.
 
 FOLDER/hey_board/say-en-US+f3/0001.wav; what is there stays as it is. Other words are made, too, for the label `other`.
 Voices that a program makes are like each other: own recordings beside them are worth more (docs/own-words.md).
@@ -27,18 +28,23 @@ OTHER_VOICES = 3  # for each of the other words
 _SPEED, _PITCH = (125, 195), (25, 75)  # words a minute; of 0 to 99
 _VARIANTS = (
     "m1 f1 m2 f2 m3 f3 m4 f4 m5 f5 m6 m7 m8 Alex Andrea Annie Denis Henrique Hugo Jacky Lee Mario Michael Mike Nguyen "
-    "aunty belinda benjamin david edward grandma grandpa iven john linda marcelo max pablo paul quincy robert steph travis"
+    "aunty belinda benjamin david edward grandma grandpa iven john linda marcelo max pablo paul quincy "
+    "robert steph travis"
 )
 _OTHERS = (
-    "about again airport alone always answer apple around autumn basket battery before behind better between bicycle blanket "
+    "about again airport alone always answer apple around autumn basket battery before behind better between "
+    "bicycle blanket "
     "bottle breakfast brother building butter candle careful carpet castle chicken children city coffee colour corner "
     "country cousin daughter december dinner doctor dollar double early eleven engine evening everything family father "
     "finger finish flower forest forty friend garden glasses green guitar happy harbour holiday horse hospital hundred "
-    "kitchen ladder language later lemon letter library listen little machine market matter maybe message middle minute "
-    "monday money monkey morning mother mountain music never nothing number ocean office often orange other paper parent "
+    "kitchen ladder language later lemon letter library listen little machine market matter maybe message "
+    "middle minute "
+    "monday money monkey morning mother mountain music never nothing number ocean office often orange "
+    "other paper parent "
     "pencil people picture pocket power present question quiet rabbit rather river school season second seven shoulder "
     "sister sleep something station story street student summer sunday table teacher thirty thousand ticket together "
-    "tomorrow traffic travel twenty under until upstairs village water weather welcome window winter without wonder world "
+    "tomorrow traffic travel twenty under until upstairs village water weather welcome window winter "
+    "without wonder world "
     "yesterday the|weather|is|fine how|are|you what|time|is|it thank|you|very|much see|you|later I|do|not|know"
 )
 

@@ -65,8 +65,9 @@ def with_other(examples: Examples, folder: Path | None = None) -> Examples:
 
 @dataclass(frozen=True)
 class Wake:
-    """thresholds: of each word. hits: of `words` held recordings; false_alarms: in `hours` that neither training nor the
-    choice saw; most: false alarms an hour that these allow, at 95 %. asked: those that the user accepts."""
+    """thresholds: of each word. hits: of `words` held recordings;
+    false_alarms: in `hours` that neither training nor the choice saw;
+    most: false alarms an hour that these allow, at 95 %. asked: those that the user accepts."""
 
     thresholds: dict[str, float]
     hits: int
@@ -87,7 +88,8 @@ class Wake:
         lines = [
             f"--threshold {self.text}",
             f"hits: {self.hits} of {self.words} held recordings, each amid silence",
-            f"false alarms: {self.false_alarms} in {self.hours:.2f} h that neither training nor the choice of thresholds "
+            f"false alarms: {self.false_alarms} in {self.hours:.2f} h that neither training nor the choice "
+            "of thresholds "
             f"({self.chosen_on:.2f} h) saw: at 95 % up to {self.most:.1f} an hour",
         ]
         if self.most > self.asked:

@@ -21,7 +21,11 @@ TYPES = {
     ".json": "application/json",
     ".wasm": "application/wasm",
 }
-POLICY = "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; style-src 'self'; img-src 'self' data:; connect-src 'self'; worker-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+POLICY = (
+    "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; style-src 'self'; "
+    "img-src 'self' data:; connect-src 'self'; worker-src 'self'; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
 WORKER = "default-src 'none'; script-src 'self' 'unsafe-eval'"
 MOST_BYTES = 64 << 20  # of a model that is sent
 

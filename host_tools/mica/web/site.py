@@ -1,7 +1,9 @@
-"""The page as a folder of files that any server can give: host_tools/web/page, the engine, models, and what is known of them (site.json).
+"""The page as a folder of files that any server can give: host_tools/web/page, the engine, models,
+and what is known of them (site.json).
 
 index.html  *.mjs  page.css  site.json
-pico/       the virtual Pico: worker.mjs, scripts of boards/common/rp2040, rp2040js, bootrom.bin, flash.gz, places.json, embedding.mica
+pico/       the virtual Pico: worker.mjs, scripts of boards/common/rp2040, rp2040js, bootrom.bin, flash.gz, places.json,
+            embedding.mica
 native/     the package of `mica natmod --package`
 examples/   of firmware/
 engine/     mica.mjs  mica.wasm  mica-plain.wasm
@@ -51,8 +53,8 @@ def make(
     native: Sequence[str] = ARCHS,
     progress: Progress = quiet,
 ) -> list[str]:
-    """Write the page into `out`, a new folder, with the .mica files of `models`, the virtual Pico, and the native modules
-    of these architectures.
+    """Write the page into `out`, a new folder, with the .mica files of `models`, the virtual Pico,
+    and the native modules of these architectures.
 
     Returns what is left out, and why. Raises MicaError.
     """

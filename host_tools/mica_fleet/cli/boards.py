@@ -296,7 +296,8 @@ def run(args: argparse.Namespace) -> int:
         text.emit_json({"target": runner.target, "samples": len(y), "seconds": seconds, "output": args.output})
     else:
         print(
-            f"{len(y)} answers in {seconds:.1f} s, {len(y) / seconds:.0f} a second{', in ' + args.output if args.output else ''}"
+            f"{len(y)} answers in {seconds:.1f} s, {len(y) / seconds:.0f} a "
+            f"second{', in ' + args.output if args.output else ''}"
         )
     return 0
 

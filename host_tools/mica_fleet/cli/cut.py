@@ -23,7 +23,8 @@ def add_link(parser: argparse.ArgumentParser) -> None:
         "--objective",
         choices=("slowest", "ram", "flash"),
         default="slowest",
-        help="which is to be least: the time of the slowest with what it is sent and sends (default), or the most RAM or flash of any",
+        help="which is to be least: the time of the slowest with what it is sent and sends (default), or the most RAM "
+        "or flash of any",
     )
     parser.add_argument(
         "--link-rate",
@@ -159,13 +160,15 @@ def report(r: dict[str, Any]) -> str:
     ]
     if r["rate"] is not None:
         lines.append(
-            f"parts       {three_digits(r['rate'])} a second with a board for each, {three_digits(r['latency_ms'])} ms from end to end"
+            f"parts       {three_digits(r['rate'])} a second with a board for each, {three_digits(r['latency_ms'])} ms "
+            "from end to end"
         )
     if not whole["fits"]:
         lines.append(f"whole       does not fit {r['board']}")
     elif whole["rate"] is not None:
         lines.append(
-            f"whole       {three_digits(whole['rate'])} a second with the whole model on each of {n} boards, {three_digits(whole['ms'])} ms"
+            f"whole       {three_digits(whole['rate'])} a second with the whole model on each of {n} boards, "
+            f"{three_digits(whole['ms'])} ms"
         )
     if r["better"] == "whole":
         lines.append(

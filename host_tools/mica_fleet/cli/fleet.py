@@ -1,9 +1,11 @@
 """mica fleet: many boards as one.
 
-A fleet is a target: `mica eval M.mica D.npz --on usb:all` shares the samples out over every board that is plugged in, and
-`--on fleet:UNIX*3,MPS2_AN385` over these. Boards with a network meet at an MQTT broker: `mica fleet init plant` makes the
-settings file plant.toml, and `--on fleet:plant` are the boards that have joined. `mica fleet push` gives them other models, in
-waves, and stops where boards reject them; `mica fleet teach` adds up what they have learnt. `mica fleet cut` makes parts of a model that no board has room for. `mica fleet serve` answers over HTTP, or from a queue.
+A fleet is a target: `mica eval M.mica D.npz --on usb:all` shares the samples out over every board that is plugged in,
+and `--on fleet:UNIX*3,MPS2_AN385` over these. Boards with a network meet at an MQTT broker: `mica fleet init plant`
+makes the settings file plant.toml, and `--on fleet:plant` are the boards that have joined.
+`mica fleet push` gives them other models, in waves, and stops where boards reject them; `mica fleet teach` adds up what
+they have learnt. `mica fleet cut` makes parts of a model that no board has room for.
+`mica fleet serve` answers over HTTP, or from a queue.
 """
 
 import argparse
@@ -15,12 +17,17 @@ from mica_fleet.cli import cut as fleet_cut
 
 JSON_KEYS = (
     "ls: fleet, broker, boards[] (board, "
-    "state, machine, core, mica, heap, models, session, runs, errors, ms, times[] (path, part, ms, predicted_ms), problem); doctor: findings[] (found, ok, todo); "
-    "eval: as mica eval; run: target, samples, seconds, output; init: fleet, file, broker; broker: broker, pid; join, leave: boards; "
+    "state, machine, core, mica, heap, models, session, runs, errors, ms, times[] (path, part, ms, predicted_ms), "
+    "problem); doctor: findings[] (found, ok, todo); "
+    "eval: as mica eval; run: target, samples, seconds, output; init: fleet, file, broker; broker: broker, pid; join, "
+    "leave: boards; "
     "push, rollback: fleet, reason, seconds, boards[] (board, state, reason); "
-    "teach: fleet, size, file, labels[] (label, examples), boards[] (board, state, reason); serve: url, queue, models; bench: target, samples, seconds, "
-    "rate, p50_ms, p99_ms, longest_ms, boards (requests of each), stages[] (part, board, answers, ms, predicted_ms), asked_again, lost_boards, wrong; cut: board, objective, link (rate, "
-    "delay_ms, measured), parts[] (file, first, steps, ram, flash, takes, gives, ms, fits, reasons[]), rate, latency_ms, whole (fits, ram, "
+    "teach: fleet, size, file, labels[] (label, examples), boards[] (board, state, reason); serve: url, queue, models; "
+    "bench: target, samples, seconds, "
+    "rate, p50_ms, p99_ms, longest_ms, boards (requests of each), stages[] (part, board, answers, ms, predicted_ms), "
+    "asked_again, lost_boards, wrong; cut: board, objective, link (rate, "
+    "delay_ms, measured), parts[] (file, first, steps, ram, flash, takes, gives, ms, fits, reasons[]), rate, "
+    "latency_ms, whole (fits, ram, "
     "flash, ms, rate), better"
 )
 
@@ -47,7 +54,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--broker",
         metavar="URL",
         default="mqtt://127.0.0.1",
-        help="where the broker is or will be, as boards reach it (default mqtt://127.0.0.1, for boards on this computer)",
+        help="where the broker is or will be, as boards reach it (default mqtt://127.0.0.1, for boards on "
+        "this computer)",
     )
     action("broker", "run the fleet's broker, Debian's mosquitto, until Ctrl-C")
     join = action("join", "put boards into the fleet: emulated ones run until Ctrl-C, others keep what they are given")
@@ -164,7 +172,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     cut.add_argument(
         "--board",
         metavar="B",
-        help=f"the board that each part is for, which they have to fit; without it they fit any, and times are of {fleet_cut.BOARD}",
+        help="the board that each part is for, which they have to fit; without it they fit any, and times are of "
+        f"{fleet_cut.BOARD}",
     )
     fleet_cut.add_link(cut)
     cut.add_argument(

@@ -1,8 +1,9 @@
 """Gateways at one JetStream work queue, which are killed, and the server, too: a part of `python tests/fleet/bench`.
 
-Three gateways (`mica fleet serve --queue`), each with a broker and four boards of its own: MicroPython processes that take 100 ms for a
-request. Every 5 s one of the gateways is killed, in turn, and is back after a second; once, after 8 s, the server is killed. The
-answers are compared with the host's bytes, and one that is lost or wrong is an error.
+Three gateways (`mica fleet serve --queue`), each with a broker and four boards of its own: MicroPython processes that
+take 100 ms for a request. Every 5 s one of the gateways is killed, in turn, and is back after a second;
+once, after 8 s, the server is killed. The answers are compared with the host's bytes,
+and one that is lost or wrong is an error.
 """
 
 from __future__ import annotations
@@ -127,7 +128,8 @@ def run(digits: Path, folder: Path, requests: int = 2000) -> dict[str, Any]:
     if wrong or len(found) != requests:
         raise MicaError(f"queue: {requests - len(found)} of {requests} answers are lost, {wrong} are wrong")
     return {
-        "case": f"{GATEWAYS} gateways of {BOARDS} boards of {MS} ms, one killed every {KILL_EVERY:.0f} s, the queue's server once",
+        "case": f"{GATEWAYS} gateways of {BOARDS} boards of {MS} ms, one killed every {KILL_EVERY:.0f} s, the "
+        "queue's server once",
         "rate": requests / seconds,
         "ideal": GATEWAYS * BOARDS * 1000 / MS,
         "killed": sum(g.kills for g in gateways),

@@ -1,4 +1,5 @@
-"""Run with the mica of a tree that has Hardmax: packs a model with it, computes it in C and in numpy, builds for the board.
+"""Run with the mica of a tree that has Hardmax: packs a model with it, computes it in C and in numpy,
+builds for the board.
 
 probe.py FOLDER  writes there: model.mica, x, y (bytes of the input and of the output), lib/ (what the board gets).
 """

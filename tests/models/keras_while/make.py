@@ -1,4 +1,5 @@
-"""Recurrent layers as Keras writes them into .tflite: WHILE. Needs tensorflow (2.21, Keras 3.15 wrote those of this folder)."""
+"""Recurrent layers as Keras writes them into .tflite: WHILE.
+Needs tensorflow (2.21, Keras 3.15 wrote those of this folder)."""
 
 from pathlib import Path
 

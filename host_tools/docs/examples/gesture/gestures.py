@@ -1,4 +1,5 @@
-"""Pretend gestures of a motion sensor: `data` writes recordings, for `mica train`; `windows` cuts them, for `mica teach`."""
+"""Pretend gestures of a motion sensor: `data` writes recordings, for `mica train`;
+`windows` cuts them, for `mica teach`."""
 
 import sys
 from pathlib import Path

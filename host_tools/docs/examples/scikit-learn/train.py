@@ -1,4 +1,5 @@
-"""Train a forest that tells three wines from each other with scikit-learn, and write net.onnx, samples.npz and labelled.npz.
+"""Train a forest that tells three wines from each other with scikit-learn, and write net.onnx,
+samples.npz and labelled.npz.
 
 pip install scikit-learn skl2onnx
 """

@@ -1,4 +1,5 @@
-"""Pretend recordings of words: whistles that go up or down, and everything else. words.py writes them, for `mica train`."""
+"""Pretend recordings of words: whistles that go up or down, and everything else.
+words.py writes them, for `mica train`."""
 
 import wave
 from pathlib import Path

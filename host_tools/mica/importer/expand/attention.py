@@ -2,8 +2,9 @@
 
     y = Attention(q, k, v, , , , length)   =>   y = Softmax(Where(places >= length, -inf, q k^T * scale)) v
 
-Heads that share keys and values are rows of one product, so that nothing is repeated. A length is an input of the model, and is
-the same for all queries. With length 0 the result is the mean of all values, where ONNX says 0; no decoder asks for it.
+Heads that share keys and values are rows of one product, so that nothing is repeated.
+A length is an input of the model, and is the same for all queries.
+With length 0 the result is the mean of all values, where ONNX says 0; no decoder asks for it.
 """
 
 from typing import Any

@@ -1,14 +1,17 @@
 """Operators of ONNX-ML, as scikit-learn's exporter and others write them, in ONNX's own operators and `TreeEnsemble`.
 
 y = Scaler(x, offset, scale)              =>   y = Mul(Sub(x, offset), scale)
-y = ArrayFeatureExtractor(labels, k)      =>   y = Reshape(k): the number of the class; its name goes to the labels of the model
+y = ArrayFeatureExtractor(labels, k)      =>   y = Reshape(k): the number of the class;
+                                               its name goes to the labels of the model
 y = ArrayFeatureExtractor(x, k)           =>   y = Gather(x, k); likewise of real numbers x by a computed k
 y = ZipMap(p)                             =>   y = Identity(p): the probabilities as a tensor, in the classes' order
 y = LinearRegressor(x)                    =>   y = Gemm(x, coefficients, intercepts)
 k, y = LinearClassifier(x)                =>   s = Gemm(x); k = ArgMax(s); y = Softmax(s) | Sigmoid(s) | s
 k, y = TreeEnsembleClassifier(x)          =>   s = TreeEnsemble(x); likewise
-y = SVMRegressor(x)                       =>   y = Gemm(Exp(..) | Pow(..) | .. of Gemm(x, support vectors), coefficients)
-k, y = SVMClassifier(x)                   =>   y = Gemm of these, one number for each pair of classes; k = ArgMax of their votes; with
+y = SVMRegressor(x)                       =>   y = Gemm(Exp(..) | Pow(..) | .. of Gemm(x, support vectors),
+                                               coefficients)
+k, y = SVMClassifier(x)                   =>   y = Gemm of these, one number for each pair of classes;
+                                               k = ArgMax of their votes; with
                                                probabilities y = LpNormalization(the diagonal of Softmax(Gemm(y)))
 y = Normalizer(x)                         =>   y = LpNormalization(x) | Div(x, ReduceMax(x))
 y = Binarizer(x)                          =>   y = Cast(Greater(x, threshold))
@@ -299,7 +302,8 @@ def _coupled(
     own = n.emit("Gather", [flat, n.constant("own", np.arange(classes) * (classes + 1))], axis=1)
     n.emit("LpNormalization", [own], n.proto.output[1], axis=1, p=1)
     n.state.graph.warnings.append(
-        f"'{n.proto.output[1]}': probabilities of {classes} classes are computed in a closed form, and not by libsvm's iteration: "
+        f"'{n.proto.output[1]}': probabilities of {classes} classes are computed in a closed form, and not by "
+        "libsvm's iteration: "
         "on data of 3 classes they are within 0.02 of it, of 10 within 0.1; labels are the same"
     )
 
@@ -339,7 +343,8 @@ def _one_hot_encoder(n: Writer) -> None:
         yes[4 * every + node], no[4 * every + node] = (4 * every + k for k in steps)
     entry[4 * every + 4] = 1
     forest = trees.Forest(
-        column, threshold, yes, no, np.zeros(4 * count, bool), np.cumsum(entry), every, np.ones(count), 4 * every, np.zeros(count)
+        column, threshold, yes, no, np.zeros(4 * count, bool), np.cumsum(entry), every, np.ones(count), 4 * every,
+        np.zeros(count)
     )  # fmt: skip
     rows = n.constant("shape", np.array([1, 1, count]))
     n.emit("Reshape", [n.forest(forest), rows], n.proto.output[0])

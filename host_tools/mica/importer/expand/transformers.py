@@ -4,11 +4,14 @@
     y = FusedMatMul(a, b)                                =>   y = MatMul(a or its transpose, b likewise) * alpha
     y, , , s = SkipLayerNormalization(x, skip)           =>   s = x + skip; y = LayerNormalization(s)
     y = SimplifiedLayerNormalization(x), Skip...         =>   y = x / Sqrt(ReduceMean(x * x) + epsilon) * scale
-    y = RotaryEmbedding(x, positions, cosines, sines)    =>   rows of the tables by position, halves turned against each other
-    y, k', v' = GroupQueryAttention(q, k, v, k0, v0, p)  =>   k' = TensorScatter(k0, k, p), v' likewise; y = attention over places 0 to p
+    y = RotaryEmbedding(x, positions, cosines, sines)    =>   rows of the tables by position,
+                                                              halves turned against each other
+    y, k', v' = GroupQueryAttention(q, k, v, k0, v0, p)  =>   k' = TensorScatter(k0, k, p), v' likewise;
+                                                              y = attention over places 0 to p
 
-What they mean is what ONNX Runtime documents (docs/ContribOperators.md there). GroupQueryAttention takes one token a step, of one batch,
-over caches of a fixed length that it writes in place, as ONNX Runtime does where past and present share their buffer.
+What they mean is what ONNX Runtime documents (docs/ContribOperators.md there).
+GroupQueryAttention takes one token a step, of one batch, over caches of a fixed length that it writes in place,
+as ONNX Runtime does where past and present share their buffer.
 """
 
 import math
@@ -125,7 +128,8 @@ def _last_axis(n: Writer) -> None:
 def _turned(
     n: Writer, x: str, shape: tuple[int, int, int], tables: tuple[str, str], rows: str, output: str = ""
 ) -> str:
-    """x [1, S, heads * size], shape is (S, heads, size), its heads turned by what the tables have in `rows` [1, S]; the other numbers of a head stay."""
+    """x [1, S, heads * size], shape is (S, heads, size), its heads turned by what the tables have in `rows` [1, S];
+    the other numbers of a head stay."""
     length, heads, size = shape
     half = n.shape(tables[0])[-1]
     cosines, sines = (

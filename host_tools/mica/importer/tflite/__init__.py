@@ -1,6 +1,7 @@
 """TensorFlow Lite file -> Graph, by the way of an ONNX model in memory; no TensorFlow is needed.
 
-    bytes -> flatbuffer -> model (tensors, operators) -> composites -> operators/ (ONNX nodes) -> the ONNX importer -> Graph
+    bytes -> flatbuffer -> model (tensors, operators) -> composites -> operators/ (ONNX nodes)
+    -> the ONNX importer -> Graph
 
 `schema.py` has the file format's numbers, `operators/` a row for every operator that mica takes.
 """
@@ -78,7 +79,8 @@ def _insert_front_end(g: Graph, net: Net, front_end_found: signal.Found) -> None
     at = list(net.model.inputs).index(front_end_found.samples)
     g.inputs = [*kept[:at], samples.name, *kept[at:]]
     g.warnings.append(
-        f"nothing in the model says how many samples a second its sound has, or how far frames lie apart; {f.rate:,} and {f.hop} samples are taken"
+        f"nothing in the model says how many samples a second its sound has, or how far frames lie apart; {f.rate:,} "
+        f"and {f.hop} samples are taken"
     )
     if front_end_found.coarse:
         g.warnings.append("its features are rounded in a way of their own: some differ from the file's by one step")

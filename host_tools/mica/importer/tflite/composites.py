@@ -1,4 +1,5 @@
-"""STABLEHLO_COMPOSITE, which names an operator and a graph of the file that computes it, becomes the operators of that graph.
+"""STABLEHLO_COMPOSITE, which names an operator and a graph of the file that computes it,
+becomes the operators of that graph.
 
 c = STABLEHLO_COMPOSITE(a, b), its graph z = ADD(x, y); w = RELU(z)   =>   t = ADD(a, b); c = RELU(t)
 """

@@ -1,6 +1,7 @@
 """A flatbuffer, read without trust: every offset and length is checked against the file before anything is read.
 
-    table     int32 back to its vtable; the vtable: u16 its bytes, u16 the table's bytes, u16 a place for each slot (0: absent)
+    table     int32 back to its vtable; the vtable: u16 its bytes, u16 the table's bytes,
+              u16 a place for each slot (0: absent)
     vector    u32 number of entries, the entries;  string: a vector of bytes
     reference u32 forward to a table, vector or string
 

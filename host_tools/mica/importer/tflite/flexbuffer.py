@@ -2,8 +2,8 @@
 
     file    the root's bytes, u8 its packed type, u8 bytes of the root
     offset  back from where it stands
-    vector  entries, all of one width; before them their number; of a map before that the width and the offset of its keys;
-            behind them a packed type for each
+    vector  entries, all of one width; before them their number;
+            of a map before that the width and the offset of its keys; behind them a packed type for each
     packed  the type, and in the lower two bits log2 of the width of what it points to
 
 The format: flatbuffers.dev, "FlexBuffers".

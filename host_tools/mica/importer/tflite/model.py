@@ -34,7 +34,8 @@ class Grid:
 
 @dataclass(frozen=True)
 class Tensor:
-    """`data` is a constant's array, in the file's own type; int4 is int8 here. signature: its shape, -1 where that is open."""
+    """`data` is a constant's array, in the file's own type; int4 is int8 here.
+    signature: its shape, -1 where that is open."""
 
     index: int
     name: str

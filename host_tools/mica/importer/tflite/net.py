@@ -3,7 +3,8 @@
 Tensor i of the file stands for the ONNX value `x(i)`:
 
     computed, int8 or uint8   Dequantize(Quantize(y, s, z), s, z), the s and z of the file
-    computed, int16           likewise; in int8 where its operator has no kernel of int16: the same range, in steps that are 256 times larger
+    computed, int16           likewise; in int8 where its operator has no kernel of int16: the same range,
+                              in steps that are 256 times larger
     a constant of integers    Dequantize(the integers), so that the compiler finds them again
     float                     as it is
 
@@ -31,7 +32,8 @@ OPSET16 = 21  # the first whose QuantizeLinear knows int16
 # Operators that may have kernels of int16: their int16 stay so. What becomes of them is for passes/wide.py to say.
 _WIDE = """
 ABS ADD AVERAGE_POOL_2D BATCH_TO_SPACE_ND BROADCAST_TO CONCATENATION CONV_2D COS DEPTHWISE_CONV_2D DEPTH_TO_SPACE
-DEQUANTIZE DYNAMIC_UPDATE_SLICE ELU EQUAL EXP EXPAND_DIMS FULLY_CONNECTED GATHER GATHER_ND GELU GREATER GREATER_EQUAL HARD_SWISH LEAKY_RELU
+DEQUANTIZE DYNAMIC_UPDATE_SLICE ELU EQUAL EXP EXPAND_DIMS FULLY_CONNECTED GATHER GATHER_ND GELU GREATER GREATER_EQUAL
+HARD_SWISH LEAKY_RELU
 LESS LESS_EQUAL LOG LOGISTIC MAXIMUM MAX_POOL_2D MEAN MINIMUM MIRROR_PAD MUL NEG NOT_EQUAL PACK PAD PADV2 PRELU
 QUANTIZE REDUCE_MAX REDUCE_MIN RELU RELU6 RELU_0_TO_1 RELU_N1_TO_1 RESHAPE RESIZE_BILINEAR RESIZE_NEAREST_NEIGHBOR
 REVERSE_SEQUENCE REVERSE_V2 RSQRT SELECT SELECT_V2 SIN SLICE SOFTMAX SPACE_TO_BATCH_ND SPACE_TO_DEPTH SPLIT SPLIT_V
@@ -114,7 +116,8 @@ class Net:
         return self.labels[i]
 
     def known(self, i: int) -> np.ndarray | None:
-        """A constant, or integers that follow from constants; int64 where it is one of integers. None if it depends on data."""
+        """A constant, or integers that follow from constants; int64 where it is one of integers.
+        None if it depends on data."""
         t = self.tensor(i)
         data = t.data
         if data is None and math.prod(t.shape) == 0:

@@ -15,7 +15,8 @@ Shape = tuple[int, ...]
 
 
 def settle(net: Net, op: Operator) -> None:
-    """Gives the output of `op` its true shape where the file leaves a dimension open. A size that cannot be found stays as in the file."""
+    """Gives the output of `op` its true shape where the file leaves a dimension open.
+    A size that cannot be found stays as in the file."""
     if len(op.outputs) != 1 or not op.inputs or op.inputs[0] < 0:
         return
     y = net.tensor(op.outputs[0])

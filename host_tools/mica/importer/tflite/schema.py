@@ -67,8 +67,8 @@ ACTIVATIONS = {0: "", 1: "RELU", 2: "RELU_N1_TO_1", 3: "RELU6", 4: "TANH"}
 SAME, VALID = 0, 1  # Padding
 MOST_STATES = 256  # tensors that a WHILE hands from run to run
 
-# Option tables: their number in the union BuiltinOptions, and each field that mica reads. A field has a slot, a type and
-# a default if that is not 0. Types: b and i are integers, ? is a truth value, f a float.
+# Option tables: their number in the union BuiltinOptions, and each field that mica reads.
+# A field has a slot, a type and a default if that is not 0. Types: b and i are integers, ? is a truth value, f a float.
 _OPTIONS = """
 Conv2D                       1 padding:0b stride_w:1i stride_h:2i activation:3b dilation_w:4i=1 dilation_h:5i=1
 DepthwiseConv2D              2 padding:0b stride_w:1i stride_h:2i depth_multiplier:3i activation:4b dilation_w:5i=1

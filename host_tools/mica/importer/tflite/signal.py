@@ -1,10 +1,11 @@
 """The Signal operators of TensorFlow Lite Micro: a chain of them from samples to features becomes one layer.
 
-x int16 -> SignalWindow -> SignalFftAutoScale -> SignalRfft -> SignalEnergy -> bins that become 0 -> SignalFilterBank -> ...SquareRoot
+x int16 -> SignalWindow -> SignalFftAutoScale -> SignalRfft -> SignalEnergy -> bins that become 0 -> SignalFilterBank ->
+...SquareRoot
   -> ...SpectralSubtraction -> SignalPCAN -> ...Log -> a factor, rounded, to int8, or float32      =>   x -> LogMel
 
-The kernel of LogMel computes with the same integers (`kernels/speech.py`), so the file's own tables go into it. Whatever it has no
-parameter for is refused by the operator's name. The noise goes on from run to run.
+The kernel of LogMel computes with the same integers (`kernels/speech.py`), so the file's own tables go into it.
+Whatever it has no parameter for is refused by the operator's name. The noise goes on from run to run.
 """
 
 import math
@@ -34,7 +35,8 @@ _LIMITS = {"MINIMUM": np.minimum, "MAXIMUM": np.maximum}
 
 @dataclass(frozen=True)
 class Found:
-    """A chain: its operators, the input that is sound, and the tensor of its features, int8 with a quant, or float32 without.
+    """A chain: its operators, the input that is sound, and the tensor of its features, int8 with a quant,
+    or float32 without.
 
     coarse: a feature may be one step beside the file's, whose factor is rounded in a way of its own.
     """
@@ -57,7 +59,8 @@ class _Tail:
 
 
 def find(model: Model) -> Found | None:
-    """The chain of a file; None where it has no such operators. Raises ValueError, naming the operator that is in the way."""
+    """The chain of a file; None where it has no such operators.
+    Raises ValueError, naming the operator that is in the way."""
     mine = [op for op in model.operators if op.kind in KINDS]
     if not mine:
         return None
@@ -159,7 +162,8 @@ class _Chain:
             )
         if t.dtype != "int16" or math.prod(t.shape) != len(window) or t.shape[-1:] != (len(window),):
             raise ValueError(
-                f"its input is {t.dtype} {list(t.shape)} and its window has {len(window)} weights; expected int16 of one frame"
+                f"its input is {t.dtype} {list(t.shape)} and its window has {len(window)} weights; expected "
+                "int16 of one frame"
             )
         return x, window.astype(np.int16), {"frame": len(window)}
 

@@ -1,5 +1,5 @@
-# The path of a model that begins with one of these headers, which hold its checksum: in /rom, where it is read in place, or in the current folder,
-# as it is without golden vectors, since that one is copied.
+# The path of a model that begins with one of these headers, which hold its checksum: in /rom,
+# where it is read in place, or in the current folder, as it is without golden vectors, since that one is copied.
 def _mica_find_model(whole, lean):
     import binascii
     import os

@@ -1,5 +1,5 @@
-# Bytes of the heap that are free, and of its largest free piece, which MicroPython does not say: allocations are tried. Then the bytes of the
-# static arena, and of the window for models in flash.
+# Bytes of the heap that are free, and of its largest free piece, which MicroPython does not say: allocations are tried.
+# Then the bytes of the static arena, and of the window for models in flash.
 def _mica_memory():
     import gc
 

@@ -1,4 +1,5 @@
-# n samples of an analogue pin, one each `period` microseconds, around the middle of its range. Returns them and how many
+# n samples of an analogue pin, one each `period` microseconds, around the middle of its range.
+# Returns them and how many
 # came late: by more than a period, so that others after them were too.
 def _mica_record_adc(pin, n, period):
     from array import array

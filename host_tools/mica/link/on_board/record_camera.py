@@ -1,4 +1,5 @@
-# A frame of a camera at a board's pins, once it has had `settle` milliseconds to adjust itself. Returns its bytes, and that none is late.
+# A frame of a camera at a board's pins, once it has had `settle` milliseconds to adjust itself.
+# Returns its bytes, and that none is late.
 def _mica_record_camera(kind, id, sda, scl, settings, settle):
     from time import sleep_ms
 

@@ -35,7 +35,8 @@ def run(g: Graph) -> Graph:
 
 
 def _exact_round_types(g: Graph) -> None:
-    """int32 stay the model's row numbers, and places that ArgMax and TopK find, under all their names; all else is real."""
+    """int32 stay the model's row numbers, and places that ArgMax and TopK find, under all their names;
+    all else is real."""
     for node in g.nodes:
         y = g.value(node.outputs[0])
         kept = node.op == "Reshape" and g.value(node.inputs[0]).dtype == "int32"

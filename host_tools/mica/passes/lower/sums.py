@@ -1,6 +1,7 @@
 """Sums at constant places, and spectra inside a network, as products with constant matrices.
 
-ScatterND(x, constant i, updates, reduction=add)   =>   x + FullyConnected(updates): how often each place gets each row of them
+ScatterND(x, constant i, updates, reduction=add)   =>   x + FullyConnected(updates): how often each place gets each row
+                                                        of them
 ScatterElements(...), along its axis               =>   likewise
 DFT(x)                                             =>   FullyConnected(x): cosines and sines
 """
@@ -34,7 +35,8 @@ def scatter_add(g: Graph, node: Node, b: Builder) -> None:
     (x, where, updates), out, shape = node.inputs, node.outputs[0], b.shape(node.inputs[0])
     if node.attrs["reduction"] != "add":
         raise ValueError(
-            f"reduction '{node.attrs['reduction']}'; sums are supported, or ReduceMax and the like of rows that a Gather repeats"
+            f"reduction '{node.attrs['reduction']}'; sums are supported, or ReduceMax and the like of rows that a "
+            "Gather repeats"
         )
     index = b.constant(where, "places of a sum")
     if node.op == "ScatterND":
@@ -52,7 +54,8 @@ def scatter_add(g: Graph, node: Node, b: Builder) -> None:
             raise ValueError("sums at places that differ beside their axis; ScatterND takes them")
     if shape[perm[-1]] * rows.size > MOST:
         raise ValueError(
-            f"{rows.size} sums at {shape[perm[-1]]} places are a matrix of {shape[perm[-1]] * rows.size} bytes; {MOST} are supported"
+            f"{rows.size} sums at {shape[perm[-1]]} places are a matrix of {shape[perm[-1]] * rows.size} bytes; "
+            f"{MOST} are supported"
         )
     matrix = np.zeros((shape[perm[-1]], rows.size))
     np.add.at(matrix, (rows, np.arange(rows.size)), 1.0)
@@ -97,7 +100,8 @@ def _dft(g: Graph, node: Node, b: Builder) -> None:
     n, inverse = int(length.reshape(-1)[0]), bool(node.attrs.get("inverse", 0))
     if not is_small(g, node):
         raise ValueError(
-            f"a spectrum of {n} numbers, a matrix of {x[axis] * parts * y[axis] * 2} bytes; {MOST} are supported, or --frontend"
+            f"a spectrum of {n} numbers, a matrix of {x[axis] * parts * y[axis] * 2} bytes; {MOST} are "
+            "supported, or --frontend"
         )
     turns = np.outer(np.arange(y[axis]), np.arange(x[axis])) * (2 * np.pi / n) * (1 if inverse else -1)
     real, imaginary = np.cos(turns), np.sin(turns)

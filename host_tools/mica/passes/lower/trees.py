@@ -4,7 +4,8 @@ y = TreeEnsemble(x), x an input of the model      =>   y = Trees(Ranks(x)): x st
 y = TreeEnsemble(Affine(x)), x an input           =>   likewise, with thresholds in the unit of x
 y = TreeEnsemble(Imputer(x)), x an input          =>   likewise: a node takes a NaN where it takes the value for it
 y = TreeEnsemble(x), x an activation              =>   y = Trees(x)
-y = TreeEnsemble(x), x an input of integers       =>   y = Trees(Unary(x, quantise)): int8 holds x less an offset, where the thresholds
+y = TreeEnsemble(x), x an input of integers       =>   y = Trees(Unary(x, quantise)): int8 holds x less an offset,
+                                                       where the thresholds
                                                        lie within 255 steps; what lies beyond all of them may be clamped
 y = VectorEnsemble(x)                             =>   y = Neighbours(x) | Machine(x), likewise; x is an input
 """
@@ -70,7 +71,8 @@ def in_units(t: np.ndarray, factor: np.ndarray, shift: np.ndarray) -> np.ndarray
 
 
 def _zero_point(g: Graph, x: str, f: Forest) -> int | None:
-    """The zero point of int8 on a scale of 1 on which trees alone read integers x, and lose nothing; None where there is none.
+    """The zero point of int8 on a scale of 1 on which trees alone read integers x, and lose nothing;
+    None where there is none.
 
     What is above 127 there is above all thresholds, what is below -128 below them.
     """
@@ -94,10 +96,11 @@ def floor32(t: np.ndarray) -> np.ndarray:
 
 
 def ranked(g: Graph, b: Builder, x: str, f: Forest, learnt: bool) -> tuple[str, Forest]:
-    """The ranks of x among the thresholds, and the forest on these. A feature has as many columns as its thresholds need.
+    """The ranks of x among the thresholds, and the forest on these.
+    A feature has as many columns as its thresholds need.
 
-    So it has where some nodes take a missing value for less and some for more. learnt: the forest knows missing values; without, the
-    ranks of one are NaN.
+    So it has where some nodes take a missing value for less and some for more. learnt: the forest knows missing values;
+    without, the ranks of one are NaN.
     """
     inner = np.flatnonzero(f.column >= 0)
     thresholds = floor32(f.threshold[inner])

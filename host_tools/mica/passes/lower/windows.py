@@ -9,12 +9,14 @@ NO_CLIP = (None, None)
 
 
 def batch_one(g: Graph, shape: tuple[int, ...]) -> None:
-    """Raises ValueError where a tensor has several pictures: of the caller's, or windows of one that the model put side by side."""
+    """Raises ValueError where a tensor has several pictures: of the caller's,
+    or windows of one that the model put side by side."""
     if shape[0] == 1:
         return
     if all(g.value(name).shape[:1] == (1,) for name in g.inputs):
         raise ValueError(
-            f"the model puts {shape[0]} windows of its input into the batch axis, as Swin and EfficientViT do; mica computes one picture at a time"
+            f"the model puts {shape[0]} windows of its input into the batch axis, as Swin and EfficientViT do; mica "
+            "computes one picture at a time"
         )
     raise ValueError(f"batch of {shape[0]}; export the model with batch 1 or a dynamic batch")
 

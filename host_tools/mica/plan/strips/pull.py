@@ -104,7 +104,8 @@ class Net:
         return [i for i in node.inputs if not self.g.is_const(i)]
 
     def _behind(self, node: Node, makers: dict[str, int], writers: dict[str, list[int]]) -> int:
-        """The last step that writes bytes which `node` reads under another name, as of a part or another shape; -1: none."""
+        """The last step that writes bytes which `node` reads under another name, as of a part or another shape;
+        -1: none."""
         here = makers[node.outputs[0]]
         found = (k for x in self.active(node) if x not in makers for k in writers.get(self.root(x), []))
         return max((k for k in found if k < here), default=-1)
@@ -170,7 +171,8 @@ class Net:
         return sum(self.size[root] for root in alive)
 
     def least(self, i: int, j: int, band: int) -> int:
-        """Bytes that the strip [i, j) takes at least: rows of one call, and the output all over the input. Quicker than a segment."""
+        """Bytes that the strip [i, j) takes at least: rows of one call, and the output all over the input.
+        Quicker than a segment."""
         inner = {k for k in range(i, j) if self.inner(k, i, j)}
         reads = (self.size[self.root(r.name)] for k in range(i, j) for r in self.steps[k].reads if r.maker < i)
         outs = (self.size.get(self.root(self.steps[k].y), 0) for k in range(i, j) if k not in inner)

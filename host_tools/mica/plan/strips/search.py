@@ -153,7 +153,8 @@ class Planner:
     def cheapest(self, limit: int, scratch: int) -> tuple[float, list[Segment]] | None:
         """The cuts that cost least with no segment above `limit` bytes.
 
-        Outputs that lie before their inputs, strip after strip, walk towards the arena's beginning: what they have walked counts.
+        Outputs that lie before their inputs, strip after strip, walk towards the arena's beginning: what they have
+        walked counts.
         """
         n = len(self.net.steps)
         ways: list[list[_Way]] = [[_Way(0.0, 0, None, None)]] + [[] for _ in range(n)]
@@ -182,10 +183,11 @@ class Planner:
 def search(
     g: Graph, plan: Plan, ram: int | None, scratch_limit: int, price: Price, fed: str | None = None
 ) -> Plan | None:
-    """The cheapest plan whose tensors and scratch take at most `ram` bytes: `plan` itself, or one with strips; None: there is none.
+    """The cheapest plan whose tensors and scratch take at most `ram` bytes: `plan` itself, or one with strips;
+    None: there is none.
 
-    g: the graph of `plan`, in its order. ram: None sets no limit. scratch_limit: bytes that speed may cost at most. fed: the input
-    that is to exist as some rows only. Raises MicaError where it cannot be fed.
+    g: the graph of `plan`, in its order. ram: None sets no limit. scratch_limit: bytes that speed may cost at most.
+    fed: the input that is to exist as some rows only. Raises MicaError where it cannot be fed.
     """
     planner = Planner(g, plan, price, fed)
     if fed is not None and not planner.net.feeds():

@@ -62,7 +62,8 @@ def segment(net: Net, i: int, j: int, band: int) -> Segment:
 
 
 def _rows_kept(net: Net, seg: Segment, log: Sequence[tuple[int, int]]) -> tuple[dict[int, int], list[int]]:
-    """Rows of each ring, and for each call the oldest that is still needed; sets when rings live, and what has to lie behind what."""
+    """Rows of each ring, and for each call the oldest that is still needed;
+    sets when rings live, and what has to lie behind what."""
     steps = net.steps
     readers: dict[str, list[tuple[int, Read]]] = {}
     for k in range(seg.i, seg.j):

@@ -85,7 +85,8 @@ def _greater(g: Graph, out: Graph, node: Node) -> None:
 
 
 def _greater_than_constant(g: Graph, out: Graph, node: Node) -> None:
-    """x > t: q >= m, where m is the least of x's integers that is above t. t > x: not q >= m, the least that is t or above.
+    """x > t: q >= m, where m is the least of x's integers that is above t.
+    t > x: not q >= m, the least that is t or above.
 
     Of the 257 integers that m can be, -128 to 128, a constant holds 256. If all occur, the 128 get a mask.
     """

@@ -57,7 +57,8 @@ def _units(p: Pcen, q: Quant, limits: tuple[float | None, float | None], octaves
 
 
 def _shape(p: Pcen, q: Quant, limits: tuple[float | None, float | None]) -> tuple[int, float, int]:
-    """Points of an octave (their logarithm), where the first lies, and how many there are: as few as keep lines between them near to the curve."""
+    """Points of an octave (their logarithm), where the first lies, and how many there are: as few as keep lines between
+    them near to the curve."""
     for places in range(pcen.LEAST_STEPS, pcen.MOST_STEPS + 1):
         at = np.arange(-_OCTAVES << places, (_OCTAVES << places) + 1) / 2**places
         v = _units(p, q, limits, at)

@@ -98,7 +98,8 @@ def _layer_norm(g: Graph, out: Graph, node: Node) -> None:
 def _norm(
     mode: int, n: int, qx: Quant, epsilon: float, gamma: np.ndarray, beta: np.ndarray
 ) -> tuple[dict[str, int], np.ndarray] | None:
-    """Parameters and terms of norm_s8; gamma and beta in steps of the result, beta counted from -128's 0. None: they do not fit."""
+    """Parameters and terms of norm_s8; gamma and beta in steps of the result, beta counted from -128's 0.
+    None: they do not fit."""
     epsilon = epsilon / qx.scale**2 * (n * n if mode == 0 else 1)
     most, reach = most_spread(mode, n, qx.zero_point), norm_reach_squared(mode, n)
     offset = np.rint((beta + 128.5) * 2.0**NORM_RESULT)

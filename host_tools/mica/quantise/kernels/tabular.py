@@ -71,7 +71,8 @@ def _thresholds(f: Forest, qx: Quant) -> np.ndarray:
 
 
 def _small_nodes(f: Forest, qx: Quant, step: float) -> tuple[list[int], list[int], list[int]] | None:
-    """Nodes, roots and leaves of forest_s8 (SPEC.md); None where a tree or all leaves are too large for it. step: of what leaves add."""
+    """Nodes, roots and leaves of forest_s8 (SPEC.md); None where a tree or all leaves are too large for it.
+    step: of what leaves add."""
     thresholds, values = _thresholds(f, qx).tolist(), np.rint(f.value / step).astype(np.int64)
     nodes: list[int] = []
     roots: list[int] = []
@@ -126,7 +127,8 @@ def _words(f: Forest, qx: Quant, step: float) -> tuple[list[int], list[int]]:
                 far = len(words) - jump - 1
                 if far > tabular.MOST_JUMP:
                     raise ValueError(
-                        f"a tree is too large: {2 * far:,} bytes on one side of a node, {2 * tabular.MOST_JUMP:,} at most. "
+                        f"a tree is too large: {2 * far:,} bytes on one side of a node, "
+                        f"{2 * tabular.MOST_JUMP:,} at most. "
                         "Train it with fewer leaves (max_leaf_nodes, max_depth)"
                     )
                 words[jump] = tabular.INSIDE | far

@@ -1,4 +1,5 @@
-"""Nearest neighbours and machines of support vectors: vectors and features on one grid of 16 bits or less, then what follows."""
+"""Nearest neighbours and machines of support vectors: vectors and features on one grid of 16 bits or less,
+then what follows."""
 
 from dataclasses import replace
 

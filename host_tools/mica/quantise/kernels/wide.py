@@ -25,7 +25,8 @@ CLOSE = 0.15  # steps that lines between the entries of a table may be off, befo
 def factors16(real: np.ndarray, reach: np.ndarray, short: bool) -> tuple[np.ndarray, np.ndarray]:
     """mult and shift of factors whose products with sums up to `reach` fit 64 bits.
 
-    short: mult has the 15 bits that TensorFlow Lite's reference convolutions leave of it, so that answers are equal to theirs.
+    short: mult has the 15 bits that TensorFlow Lite's reference convolutions leave of it,
+    so that answers are equal to theirs.
     """
     mult, shift = (a.astype(np.int64) for a in quantise_multiplier(real))
     if short:
@@ -217,7 +218,8 @@ def values_of(ideal: np.ndarray, bits: int, bends: np.ndarray | None = None) -> 
 
 
 def table_of(ideal: np.ndarray) -> tuple[np.ndarray, bool]:
-    """int16 [2**bits + 1]: as few entries as lines between them are close to the function, at all integers; whether they are."""
+    """int16 [2**bits + 1]: as few entries as lines between them are close to the function, at all integers;
+    whether they are."""
     for bits in range(LUT_BITS[0] + 4, LUT_BITS[1] + 1):
         values = values_of(ideal, bits)
         close = bool(np.abs(off_by(values, ideal)).max() < CLOSE)

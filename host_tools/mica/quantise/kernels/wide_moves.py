@@ -1,6 +1,7 @@
 """int16 that only changes its place: each element is two bytes that stay together, which the kernels of int8 move.
 
-    y = Transpose(x), x int16 [..., C]     =>   y = Reshape(move_s8(Reshape(x))), the Reshapes to and from int8 [..., 2 * C]
+    y = Transpose(x), x int16 [..., C]     =>   y = Reshape(move_s8(Reshape(x))), the Reshapes to and from int8 [...,
+                                                2 * C]
 
 Where the innermost dimension itself is taken apart, the bytes have one of their own: [..., C, 2].
 """

@@ -1,12 +1,14 @@
-"""Functions of int16 that lines over many steps of x do not follow: SQRT, RSQRT and LOG next to 0, a bend where int16 ends.
+"""Functions of int16 that lines over many steps of x do not follow: SQRT, RSQRT and LOG next to 0,
+a bend where int16 ends.
 
     y = Unary(x, f)    =>    t = lut_s16(x)                      constant within the window [s, s + n)
                              w = lut_s16((x - c) * 2**m)         an entry for each x of the window, constant outside
                              y = t + w
 
-x - c saturates outside of the window: c is its middle, n * 2**m the whole of int16. Up to MOST_WINDOWS of them, where one table
-alone is not close to the function. y is the rounded function within windows, elsewhere it has the error of lines, CLOSE or NEAR, and two
-roundings. A function that rises by more than int16 within a window keeps its one table.
+x - c saturates outside of the window: c is its middle, n * 2**m the whole of int16.
+Up to MOST_WINDOWS of them, where one table alone is not close to the function.
+y is the rounded function within windows, elsewhere it has the error of lines, CLOSE or NEAR, and two roundings.
+A function that rises by more than int16 within a window keeps its one table.
 """
 
 from dataclasses import dataclass
@@ -58,7 +60,8 @@ class Parts:
 
 
 def parts_of(ideal: Array) -> Parts | None:
-    """ideal [2**16 + 1]: the function in steps of y. The fewest windows, of those the closest, then the smallest; None where there are none."""
+    """ideal [2**16 + 1]: the function in steps of y. The fewest windows, of those the closest, then the smallest;
+    None where there are none."""
     tried = [(bits, near) for near in (CLOSE, NEAR) for bits in range(16 - LUT_BITS[1], LUT_BITS[1] + 1)]
     found = [p for bits, near in tried if (p := _with_lines(ideal, bits, near)) is not None]
     return min(found, key=lambda p: p.cost, default=None)

@@ -1,11 +1,13 @@
 """A front end that an exporter wrote as a graph becomes a layer: LogMel, which reads samples of sound.
 
-x [.., S] -> Pad -> STFT, or Conv or MatMul with cosines and sines -> squares, sizes -> MatMul -> + or limit -> Log -> MatMul
+x [.., S] -> Pad -> STFT, or Conv or MatMul with cosines and sines -> squares,
+sizes -> MatMul -> + or limit -> Log -> MatMul
     =>   x -> LogMel -> Transpose -> Reshape
 
-Each value is followed by its meaning (`values`, `operators`), so the order of axes, and where a factor stands, do not matter. Whatever
-is not of that kind stays as it is behind the last logarithm; a spectrum that ends in no logarithm is refused, by the name of what it
-meets. The input then takes int16 samples, each worth 2^-15.
+Each value is followed by its meaning (`values`, `operators`), so the order of axes, and where a factor stands,
+do not matter. Whatever is not of that kind stays as it is behind the last logarithm;
+a spectrum that ends in no logarithm is refused, by the name of what it meets.
+The input then takes int16 samples, each worth 2^-15.
 """
 
 import numpy as np
@@ -65,7 +67,8 @@ def _follow(g: Graph, name: str) -> dict[str, Recognised]:
 
 
 def _from(g: Graph, name: str) -> None:
-    """Layers in the place of what is known of sound; where one of them cannot be, nothing is changed but for a reason that is kept."""
+    """Layers in the place of what is known of sound; where one of them cannot be,
+    nothing is changed but for a reason that is kept."""
     known = _follow(g, name)
     ends = _ends(g, known)
     if not ends:
@@ -171,7 +174,8 @@ def _front_end(g: Graph, samples: int, v: Logs, frames: np.ndarray, columns: np.
         )
     if found.between:
         g.warnings.append(
-            f"the transform of frames of {len(found.window)} samples is no power of two: its lines are taken between those of one of "
+            f"the transform of frames of {len(found.window)} samples is no power of two: its lines are taken between "
+            "those of one of "
             f"{fft:,} points, {fft // (1 << (len(found.window) - 1).bit_length())} times the work of n_fft="
             f"{1 << (len(found.window) - 1).bit_length()}"
         )
@@ -208,7 +212,10 @@ def _why_not(g: Graph, node: Node) -> str:
     for name in sounds:
         known |= _follow(g, name)
     if node.outputs[0] not in known:
-        return f"it reads no frames, of {MOST_POINTS:,} samples at most, of an input [1, samples], or its window and steps are not constant"
+        return (
+            f"it reads no frames, of {MOST_POINTS:,} samples at most, of an input [1, samples], "
+            "or its window and steps are not constant"
+        )
     names, met = {node.outputs[0]}, node
     for other in g.nodes:
         if names & set(other.inputs):
@@ -219,6 +226,7 @@ def _why_not(g: Graph, node: Node) -> str:
     last = next((known[i] for i in met.inputs if i in known), None)
     stage = {Lines: "real and imaginary parts", Bands: "energies of bands"}.get(type(last), "samples")
     return (
-        f"of it {stage} go into node '{met.name}' ({met.op}); expected squares or sizes, a matrix of filters of at least 0, and a logarithm: "
+        f"of it {stage} go into node '{met.name}' ({met.op}); expected squares or sizes, a matrix of filters of at "
+        "least 0, and a logarithm: "
         "8 bits hold no spectrum without one"
     )

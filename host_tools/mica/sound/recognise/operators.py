@@ -115,7 +115,8 @@ def _concat(g: Graph, node: Node, known: Known) -> Recognised | None:
 
 
 def fourier(n: int, points: int, onesided: bool) -> np.ndarray:
-    """Real and imaginary rows of a transform in turn, float64 [2 * bins, n]; frames shorter than its points have zeros behind them."""
+    """Real and imaginary rows of a transform in turn, float64 [2 * bins, n];
+    frames shorter than its points have zeros behind them."""
     bins = points // 2 + 1 if onesided else points
     cosine, sine = turns(points)
     steps = np.arange(bins)[:, None] * np.arange(n) % points

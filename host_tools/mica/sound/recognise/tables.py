@@ -83,7 +83,8 @@ def _frequencies(real: np.ndarray, imaginary: np.ndarray, window: np.ndarray) ->
 
 
 def _on_bins(turn: np.ndarray, filters: np.ndarray, frame: int) -> tuple[np.ndarray, int, bool]:
-    """Filters [bands, lines] as filters of the bins of a transform; its points; whether lines lie between bins. Raises ValueError."""
+    """Filters [bands, lines] as filters of the bins of a transform; its points; whether lines lie between bins.
+    Raises ValueError."""
     least = max(LEAST_POINTS, 1 << (frame - 1).bit_length())
     if least > MOST_POINTS:
         raise ValueError(f"its frames have {frame:,} samples; expected at most {MOST_POINTS:,}")
@@ -93,7 +94,8 @@ def _on_bins(turn: np.ndarray, filters: np.ndarray, frame: int) -> tuple[np.ndar
         fft = min(MOST_POINTS, 4 * least)
     if fft < WIDER * frame and between:
         raise ValueError(
-            f"its transform of frames of {frame} samples has no power of two as its points; take n_fft = {least} for training"
+            f"its transform of frames of {frame} samples has no power of two as its points; take n_fft = "
+            f"{least} for training"
         )
     table = np.zeros((len(filters), fft // 2 + 1))
     for p, place in enumerate(turn * fft):

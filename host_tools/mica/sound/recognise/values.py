@@ -43,7 +43,8 @@ class Lines:
 
 @dataclass(frozen=True, eq=False)
 class Spectrum:
-    """Lines p of each frame: real and imaginary part by the rows of `real` and `imaginary`, float64 [P, n]. places: as of Frames."""
+    """Lines p of each frame: real and imaginary part by the rows of `real` and `imaginary`, float64 [P, n].
+    places: as of Frames."""
 
     places: np.ndarray
     real: np.ndarray
@@ -68,7 +69,8 @@ class Bands:
 
 @dataclass(frozen=True, eq=False)
 class Logs:
-    """Elements f * C + c: matrix [C, B] times the natural logarithms of bands, plus shift [C], limited to least and most."""
+    """Elements f * C + c: matrix [C, B] times the natural logarithms of bands, plus shift [C],
+    limited to least and most."""
 
     at: np.ndarray
     of: Bands

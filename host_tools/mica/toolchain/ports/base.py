@@ -14,7 +14,8 @@ from mica.toolchain.contents import Contents
 from mica.toolchain.micropython import MicroPython
 from mica.toolchain.process import Command, need_program, run_logged
 
-# Prefix of a compiler -> what finds its C library, which is a package of its own on Debian: what lacks it fails late, with a long log.
+# Prefix of a compiler -> what finds its C library, which is a package of its own on Debian: what lacks it fails late,
+# with a long log.
 _HEADER = ("-x", "c", "-E", "-")
 _LIBRARY = {
     "arm-none-eabi-": _HEADER,
@@ -72,7 +73,8 @@ class Job:
 
 
 class PortBuild:
-    """A port: what its build is called with, needs and leaves behind. Its Makefile takes everything as variables, unless it says otherwise."""
+    """A port: what its build is called with, needs and leaves behind.
+    Its Makefile takes everything as variables, unless it says otherwise."""
 
     elf = "firmware.elf"
     image = ""  # of the file that is run or flashed; "" where that is the UF2 or ELF file

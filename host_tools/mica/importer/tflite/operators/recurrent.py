@@ -51,7 +51,8 @@ def _svdf(net: Net, op: Op) -> None:
 
 
 def _over_time(net: Net, op: Op, v: str, rank: int) -> tuple[str, Grid8 | None]:
-    """The sums of v [1, filters, memory, 1] over memory and rank, times the time weights, and the bias: one of each unit.
+    """The sums of v [1, filters, memory, 1] over memory and rank, times the time weights,
+    and the bias: one of each unit.
 
     Time weights of int16 are two products of int8, w = COARSE * high + low, with sums of int16.
     """

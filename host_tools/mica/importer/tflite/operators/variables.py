@@ -1,6 +1,7 @@
 """Variables, which streaming models keep earlier inputs in; each is a state that lives from run to run, 0 at first.
 
-VAR_HANDLE names a variable, READ_VARIABLE and ASSIGN_VARIABLE move its tensor   =>   no node: the state, or what was assigned
+VAR_HANDLE names a variable, READ_VARIABLE and ASSIGN_VARIABLE move its tensor   =>   no node: the state,
+        or what was assigned
 CALL_ONCE runs a graph that gives variables their first tensors                  =>   nothing, where these are 0
 """
 
