@@ -100,7 +100,7 @@ class Dispatcher:
                 b.busy_until, b.suspect = 0.0, False
             b.boot, b.session, b.up = boot, session, True
             b.models = set(models)
-        self._pool.place(b, now)
+        self._pool.reindex(b, now)
         return actions + self._pump(now)
 
     def death(self, now: float, board: str, boot: int, session: int) -> list[Action]:
@@ -113,7 +113,7 @@ class Dispatcher:
         self._pool.up -= 1
         self.counts["lost_boards"] += 1
         actions = self._lose(b, crashed=True)
-        self._pool.place(b, now)
+        self._pool.reindex(b, now)
         return actions + self._pump(now)
 
     def answer(self, now: float, board: str, answer: Answer) -> list[Action]:
@@ -142,7 +142,7 @@ class Dispatcher:
             actions = self._take(now, b, work, answer, held)
         elif work is not None and held is not None:
             self._ask_again(work)  # the board has answered of another model than it was asked for
-        self._pool.place(b, now)
+        self._pool.reindex(b, now)
         return actions + self._pump(now)
 
     def audited(self, now: float, key: Key, outputs: bytes) -> list[Action]:
@@ -197,12 +197,12 @@ class Dispatcher:
                 # out.
                 del b.held[key, attempt]
                 b.suspect, b.alone = True, False
-                self._pool.place(b, now)
+                self._pool.reindex(b, now)
         while self._past and next(iter(self._past.values())).sent < now - _PAST_SECONDS:
             self._drop_past()
         while self._wakes and self._wakes[0][0] <= now:
             _, name = heapq.heappop(self._wakes)
-            self._pool.place(self._boards[name], now)
+            self._pool.reindex(self._boards[name], now)
         return self._pump(now)
 
     def next_due(self) -> float | None:
@@ -246,7 +246,7 @@ class Dispatcher:
         """Take a board out of quarantine: somebody has mended it."""
         b = self._boards[board]
         b.quarantined, b.answered, b.audited, b.shares = False, 0, 0, {}
-        self._pool.place(b, now)
+        self._pool.reindex(b, now)
         return self._pump(now)
 
     def unanswered(self) -> int:
@@ -356,7 +356,7 @@ class Dispatcher:
         m = self._models[work.model]
         m.answers += 1
         chosen = b.answered <= self.settings.first_audits or self._random.random() < self.settings.audit
-        if chosen or (self.settings.audit and not b.shares.setdefault(work.model, Share()).allows(m)):
+        if chosen or (self.settings.audit and not b.shares.setdefault(work.model, Share()).take_unaudited(m)):
             actions += self._audit(work)
         return actions
 
@@ -393,7 +393,7 @@ class Dispatcher:
             asked += 1
             actions.append(Withdrawn(key))
             self._ask_again(work)
-        self._pool.place(b, now)
+        self._pool.reindex(b, now)
         return [Quarantined(name, asked), *actions]
 
     def _send(self, now: float, b: Board, work: Work) -> Send:
@@ -413,7 +413,7 @@ class Dispatcher:
         b.held[work.key, work.attempts] = held
         b.alone = work.deaths >= self.settings.deaths - 1 > 0
         self._lease(b, held, now)
-        self._pool.place(b, now)
+        self._pool.reindex(b, now)
         self.counts["sent"] += 1
         return Send(b.name, Request(work.key, work.model, work.attempts, work.inputs, work.deadline))
 

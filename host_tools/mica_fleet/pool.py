@@ -55,7 +55,7 @@ class Share:
     left: float = 0.0
     seen: int = 0  # answers to the model, when `left` was true
 
-    def allows(self, m: Model) -> bool:
+    def take_unaudited(self, m: Model) -> bool:
         """Use one of the board's unaudited answers. False if none is left."""
         self.left = min(_SAVED, self.left + (m.answers - self.seen) / max(1, m.owners))
         self.seen = m.answers
@@ -139,7 +139,7 @@ class Pool:
         self.models[crc] = Model(self.settings.credit)
         for b in self.boards.values():
             if crc in b.models:
-                self.place(b, now)
+                self.reindex(b, now)
 
     def _limit(self, b: Board, now: float) -> int:
         """Number of requests that the board may hold."""
@@ -147,8 +147,8 @@ class Pool:
             return 0
         return 1 if b.suspect else self.settings.credit
 
-    def place(self, b: Board, now: float) -> None:
-        """Put the board where the free ones are, by its load; or nowhere."""
+    def reindex(self, b: Board, now: float) -> None:
+        """Move the board to the free list of its load, or out of all lists."""
         state = "quarantined" if b.quarantined else "down" if not b.up else "suspect" if b.suspect else "up"
         if state != b.state:
             self.states[b.state] -= bool(b.state)
@@ -165,7 +165,7 @@ class Pool:
         b.places = []
         load = len(b.held)
         if load < self._limit(b, now):
-            # A suspect is tried with what nobody else is free for.
+            # A suspect board gets work only if no other board is free.
             b.places = [self.models[model].free[-1 if b.suspect else load] for model in owns]
             for place in b.places:
                 place[b.name] = None

@@ -168,13 +168,13 @@ def sizes(args: Namespace) -> list[dict[str, Any]]:
     def progress(line: str) -> None:
         print(f"bench: {line}", file=sys.stderr)
 
-    rows = [code_bytes.of_board(name, progress) for name in args.board or code_bytes.BOARDS]
+    rows = [code_bytes.board_bytes(name, progress) for name in args.board or code_bytes.BOARDS]
     modules: dict[str, dict[str, int]] = {}
     with tempfile.TemporaryDirectory() as folder:
         if (where := Path(args.models)).is_dir():
             models = [packed_file(where, name, Path(folder)) for name in ("kws", "ad")]
-            rows += [code_bytes.of_board("RPI_PICO", progress, [path]) for path in models]
-            modules = {arch: code_bytes.of_modules(arch, progress, models) for arch in MODULES}
+            rows += [code_bytes.board_bytes("RPI_PICO", progress, [path]) for path in models]
+            modules = {arch: code_bytes.module_bytes(arch, progress, models) for arch in MODULES}
     found = [asdict(row) for row in rows]
     if args.json != "-":
         print(size_table(found))

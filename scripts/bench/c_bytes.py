@@ -11,7 +11,7 @@ import layers
 from bench_page import PAGE, ROOT
 from reference_models import MODEL_FOLDERS, packed_file
 
-from mica.c_program.measure import of_program
+from mica.c_program.measure import measure_program
 
 CORES = {"M0+": "armv6m", "M4": "armv7em", "RV32": "rv32imc"}
 
@@ -21,7 +21,7 @@ def table(folder: Path) -> str:
     rows = [["network", *CORES, *layers.PEERS["code"]], ["---"] * (1 + len(CORES) + len(layers.PEERS["code"]))]
     for name, short in MODEL_FOLDERS.items():
         data = packed_file(ROOT.parent / "shared" / "models", name, folder).read_bytes()
-        codes = [of_program(data, isa)["code"] for isa in CORES.values()]
+        codes = [measure_program(data, isa)["code"] for isa in CORES.values()]
         codes += [peer.get(short) for peer in layers.PEERS["code"].values()]
         rows.append([short, *("" if n is None else f"{n:,}" for n in codes)])
     return "".join(f"| {' | '.join(row)} |\n" for row in rows)

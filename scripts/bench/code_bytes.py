@@ -93,7 +93,7 @@ class BoardBytes:
     firmware: int
 
 
-def of_board(name: str, progress: Progress, models: Sequence[Path] = ()) -> BoardBytes:
+def board_bytes(name: str, progress: Progress, models: Sequence[Path] = ()) -> BoardBytes:
     """Builds the board's firmware, for some models alone, or finds it up to date."""
     board = load_board(name)
     contents = chosen([str(path) for path in models]) if models else usual(board)
@@ -105,7 +105,7 @@ def of_board(name: str, progress: Progress, models: Sequence[Path] = ()) -> Boar
     return BoardBytes(name, what, kernels_of(board), read, result.text + result.data)
 
 
-def of_modules(arch: str, progress: Progress, models: Sequence[Path]) -> dict[str, int]:
+def module_bytes(arch: str, progress: Progress, models: Sequence[Path]) -> dict[str, int]:
     """Bytes of RAM that native modules take: the whole one, that of each family, and those for one model each."""
     inside = {"all": chosen([])} | {name: chosen([], family=name) for name in FAMILY}
     inside |= {path.stem: chosen([str(path)]) for path in models}

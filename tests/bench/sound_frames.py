@@ -14,7 +14,7 @@ from case import _rng
 
 from mica.compile import PlacedFrontEnd, compile_file
 from mica.ir.axes import Front
-from mica.sound.front_ends import of_input, parse
+from mica.sound.front_ends import find_front, parse
 
 
 def frames(words: str, rows: int, folder: Path) -> bytes:
@@ -41,7 +41,7 @@ def windows(words: str, shape: tuple[int, ...], folder: Path) -> bytes:
 
 def _alone(words: str, shape: tuple[int, ...], folder: Path, samples: Callable[[Front], np.ndarray]) -> bytes:
     text_nets.save(folder / "net.onnx", f"(float{list(shape)} x) => (float{list(shape)} y) {{ y = Relu(x) }}")
-    front, _ = of_input(words, shape, "input 'x'")
+    front, _ = find_front(words, shape, "input 'x'")
     calibration = {"samples": samples(front).astype(np.float32)}
     return compile_file(folder / "net.onnx", calibration, front_end=PlacedFrontEnd("x", front, words)).data
 

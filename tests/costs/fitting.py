@@ -49,7 +49,7 @@ def samples(core: Core, jobs: Sequence[Job]) -> list[Sample]:
     for job, result in zip(jobs, results(core, jobs, PLAIN), strict=True):
         model = codec.decode(job.data)
         for step, cost in zip(model.steps, result.counts, strict=True):
-            found.append(Sample(job.name, *features.of_step(model, step, result.scratch_bytes)[0], cost))
+            found.append(Sample(job.name, *features.step_counts(model, step, result.scratch_bytes)[0], cost))
     return found
 
 
@@ -61,7 +61,7 @@ def algorithms(core: Core) -> list[Sample]:
     for job, plain, chosen in zip(jobs, results(core, jobs, PLAIN), results(core, jobs), strict=True):
         model = codec.decode(job.data)
         if chosen.counts[0] < 0.98 * plain.counts[0]:
-            kinds = dict(features.of_step(model, model.steps[0], chosen.scratch_bytes))
+            kinds = dict(features.step_counts(model, model.steps[0], chosen.scratch_bytes))
             kind = f"conv2d_s8 {way}" if f"conv2d_s8 {way}" in kinds else list(kinds)[-1]
             found.append(Sample(job.name, kind, kinds[kind], chosen.counts[0]))
     return found
@@ -86,7 +86,7 @@ def cycles(core: Core, jobs: Sequence[Job], table: Table) -> dict[str, Any]:
             for step, executed, counted in zip(model.steps, result.executed, result.cycles, strict=True):
                 known = table.step(core.name, model, step, result.scratch_bytes)
                 if known is not None:
-                    counts = dict(features.of_step(model, step, result.scratch_bytes))[known.kind]
+                    counts = dict(features.step_counts(model, step, result.scratch_bytes))[known.kind]
                     found.append(Sample(job.name, known.kind, {**counts, "cost": executed}, counted))
         print(f"costs: {core.name}: cycles of {min(at + PART, len(chosen))} of {len(chosen)} models", file=sys.stderr)
     return fit_all(found)

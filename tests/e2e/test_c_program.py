@@ -16,7 +16,7 @@ from targets import ALL, nightly
 
 from mica.c_program import folder
 from mica.c_program.folder import Program, c_string, identifier, one_line
-from mica.c_program.measure import of_program
+from mica.c_program.measure import measure_program
 from mica.c_program.sources import CORES
 from mica.compile import compile_file
 from mica.errors import MicaError
@@ -164,7 +164,7 @@ def test_kws_is_as_fast_as_in_a_firmware(name: str, tmp_path: Path) -> None:
     job = bare_metal.Job("kws", data, made.vectors[0].inputs, scratch=made.memory.scratch)
     whole = sum(bare_metal.run(core, bare_metal.build(core), [job])[0].counts)
     assert crc == made.golden_crc and abs(cycles / whole - 1) <= 0.01
-    assert name != "m0plus" or of_program(data, core.isa)["code"] <= 30_000
+    assert name != "m0plus" or measure_program(data, core.isa)["code"] <= 30_000
 
 
 @nightly

@@ -166,7 +166,7 @@ def test_forest(tmp_path: Path) -> None:
     rng = np.random.default_rng(5)
     drawn = [rng.integers(0, len(x), len(x)) for _ in range(20)]
     net = save_forest(tmp_path / "net.onnx", [grown(rng, features[d], y[d]) for d in drawn], features.shape[1])
-    front_end, _ = front_ends.of_input(TEXT, (1, features.shape[1]), "input 'x'")
+    front_end, _ = front_ends.find_front(TEXT, (1, features.shape[1]), "input 'x'")
     calibration = {SAMPLES: gestures(11, 30)[0].astype(np.float32)}
     compiled = compile_file(net, calibration, front_end=PlacedFrontEnd("x", front_end, TEXT))
     assert [s.kernel for s in compiled.model.steps] == ["axes_s8", "forest_s8"]
@@ -208,7 +208,7 @@ TEXT = f"features:{WORDS},stats={'+'.join(STATS)},edges=1+4.3+12+30+50,energy=ln
 def test_gestures(scaler: bool, weights: list[np.ndarray], tmp_path: Path) -> None:
     """1,000 windows that neither training nor calibration has seen."""
     net = save_net(tmp_path / "net.onnx", weights, scaler)
-    front_end, _ = front_ends.of_input(TEXT, (1, AXES, 12), "input 'x'")
+    front_end, _ = front_ends.find_front(TEXT, (1, AXES, 12), "input 'x'")
     calibration = {SAMPLES: gestures(11, 30)[0].astype(np.float32)}
     compiled = compile_file(net, calibration, front_end=PlacedFrontEnd("x", front_end, TEXT))
     assert compiled.model.steps[0].kernel == "axes_s8"
@@ -254,7 +254,7 @@ def test_energies_and_orders(tmp_path: Path) -> None:
         ("stats=ptp+mean,bands=0", (3, 2)),
     ):
         words = f"features:rows={ROWS},axes=3,{text},unit=1/16384+1+1/131"
-        front_end, _ = front_ends.of_input(words, shape, "input 'x'")
+        front_end, _ = front_ends.find_front(words, shape, "input 'x'")
         n = int(np.prod(shape))
         text = f"(float{list(shape)} x) => (float[1,2] y) {{ f = Reshape(x, s) y = MatMul(f, w) }}"
         text_nets.save(tmp_path / "n.onnx", text, w=np.ones((n, 2), np.float32), s=np.array([1, n]))
@@ -299,7 +299,7 @@ def test_energies_and_orders(tmp_path: Path) -> None:
 )
 def test_words_refused(text: str, said: str) -> None:
     with pytest.raises(MicaError) as e:
-        front_ends.of_input(f"features:{text}", (1, 6, 5), "input 'x'")
+        front_ends.find_front(f"features:{text}", (1, 6, 5), "input 'x'")
     assert said in str(e.value) and "\n" not in str(e.value)
 
 

@@ -59,7 +59,7 @@ def test_front_end_of_openwakeword(tmp_path: Path, files: tuple[Path, Path]) -> 
     rng = np.random.default_rng(2)
     w = rng.normal(size=(EMBEDDED, 1, ROWS, 32)).astype(np.float32) / 30
     text = f"(float[1,{ROWS},32,1] x) => (float[1,1,1,{EMBEDDED}] y) "
-    "{ t = Transpose<perm = [0, 3, 1, 2]>(x) c = Conv(t, w) "
+    text += "{ t = Transpose<perm = [0, 3, 1, 2]>(x) c = Conv(t, w) "
     text_nets.save(files[0], text + "y = Transpose<perm = [0, 2, 3, 1]>(c) }", w=w)
     np.savez(tmp_path / "x.npz", x=rng.normal(size=(40, 400 + (NEW - 1) * 160)) * 1000)
     words = ["--frontend", "logmel:openwakeword", "--window", f"x:1={NEW}", "--calib", str(tmp_path / "x.npz")]

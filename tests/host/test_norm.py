@@ -48,7 +48,7 @@ def test_near_the_truth(op: str, beta: bool, n: int, tmp_path: Path, monkeypatch
     assert step.kernel == "norm_s8" and step.params["each"] == beta
     qx, qy = model.tensors[step.inputs[0]], model.tensors[step.outputs[0]]
     ints = np.clip(np.rint(x / qx.scale + qx.zero_point), -128, 127).astype(np.int8)
-    got = of_step(step, ints, qx.zero_point, qy.zero_point)
+    got = step_counts(step, ints, qx.zero_point, qy.zero_point)
     d = (ints.astype(np.float64) - qx.zero_point) * qx.scale
     d -= d.mean(axis=1, keepdims=True) * (op == "LayerNormalization")
     y = d / np.sqrt((d * d).mean(axis=1, keepdims=True) + 1e-5) * gamma.astype(np.float32)
@@ -57,7 +57,7 @@ def test_near_the_truth(op: str, beta: bool, n: int, tmp_path: Path, monkeypatch
     assert far.max() <= 1 and np.mean(far > 0) < 0.01
 
 
-def of_step(step: StepRecord, x: np.ndarray, x_zero: int, y_zero: int) -> np.ndarray:
+def step_counts(step: StepRecord, x: np.ndarray, x_zero: int, y_zero: int) -> np.ndarray:
     """The oracle's rows."""
     params = step.params | {"axis": 1}
     return KERNEL_BY_NAME[step.kernel].oracle([x], step.blobs, params, Output(x.shape, x_zero, y_zero))

@@ -290,9 +290,9 @@ def test_letters_and_signs_of_other_scripts(tmp_path: Path) -> None:
 
 
 def tokens_of(t: tokens.Tokens) -> tokens.Tokens:
-    from mica.packing.tokens import of_texts
+    from mica.packing.tokens import text_tokens
 
-    found = of_texts(t, {"ids": (1, 99)})
+    found = text_tokens(t, {"ids": (1, 99)})
     assert found is not None
     return found
 

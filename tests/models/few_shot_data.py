@@ -133,7 +133,7 @@ def gestures() -> Data:
     y = np.repeat(np.arange(3), 60)
     calib = np.stack([made.pretend(kind, rng)[:100] for kind in kinds for _ in range(20)])
     packed = compile_file(Path("features"), calib, front_end=FEATURES, embedding="", alone=True).data
-    front, _ = front_ends.of_input(FEATURES, (1, 60), "features")
+    front, _ = front_ends.find_front(FEATURES, (1, 60), "features")
     seen = np.stack([axes.compute(front, one).reshape(-1) for one in calib])
     real = np.stack([axes.compute(front, one).reshape(-1) for one in x])
     return Data(_by(packed, x), ((real - seen.mean(0)) / seen.std(0)).astype(np.float32), y, (0, 1, 2))
@@ -177,7 +177,7 @@ def _statistics(x: Array) -> Array:
 @functools.cache
 def noise() -> Array:
     """int8 embeddings of the keyword network for white and brown noise, and tones."""
-    rng, front = np.random.default_rng(3), front_ends.of_input("mfcc:mlperf-kws", (1, 49, 10, 1), "x")[0]
+    rng, front = np.random.default_rng(3), front_ends.find_front("mfcc:mlperf-kws", (1, 49, 10, 1), "x")[0]
     assert isinstance(front, FrontEnd)
     made = []
     for k in range(45):

@@ -118,7 +118,7 @@ def test_speakers_by_folder_and_by_name(tmp_path: Path) -> None:
 )
 def test_spectra_equal_the_front_end(text: str) -> None:
     shape = (1, 49, 20) if "samples" not in text and "kws" not in text else front_ends.shape_alone(text)
-    front, _ = front_ends.of_input(text, shape, "x")
+    front, _ = front_ends.find_front(text, shape, "x")
     rng = np.random.default_rng(2)
     x = np.stack([recorded.whistle(kind, rng)[: front.samples] for kind in ("up", "down", "other")])
     x[2] //= 50
@@ -132,7 +132,7 @@ def test_spectra_equal_the_front_end(text: str) -> None:
 def test_features_of_motion_equal_the_front_end(energy: str, order: str) -> None:
     stats = "mean+std+rms+min+max+ptp+cross+zeros"
     text = f"features:rows=100,axes=6,rate=100,unit=1/16384,bands=4,stats={stats},energy={energy},order={order}"
-    front, _ = front_ends.of_input(text, front_ends.shape_alone(text), "x")
+    front, _ = front_ends.find_front(text, front_ends.shape_alone(text), "x")
     rng = np.random.default_rng(3)
     x = np.stack([recorded.gesture(kind, rng)[:100] for kind in ("rest", "shake", "turn")])
     expected = np.stack([axes.compute(front, row).reshape(-1) for row in x])
@@ -167,7 +167,7 @@ def test_features_are_those_of_the_packed_front_end(folders: dict[str, Path]) ->
     for kind in ("sound", "motion"):
         found = read(folders[kind])
         made = recipe_of(found, front_end="features" if kind == "motion" else None)
-        front, _ = front_ends.of_input(str(made.front_end), (1, *made.shape), "x")
+        front, _ = front_ends.find_front(str(made.front_end), (1, *made.shape), "x")
         raw = made.raw(found.inputs[:4])
         assert raw.dtype == np.int16
         expected = np.stack([axes.compute(front, row).reshape(made.shape) for row in raw])

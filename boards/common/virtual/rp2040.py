@@ -143,7 +143,7 @@ class Rp2040(Chip):
             0x40060000: Rosc(),
             0x40064000: Block("VREG_AND_CHIP_RESET", every(0xC)),
             0x4006C000: Fixed("TBMAN", always={0: 1}),
-            # Counters do not count, and a pin of PWM has no level; a UART has nobody at its other end.
+            # Counters do not count, and a pin of PWM has no level; UARTs are not connected.
             0x40050000: Block("PWM", every(0xB4)),
             **{0x40034000 + 0x4000 * n: Fixed(f"UART{n}", every(0x4C), always={0: 0, 0x18: 0x90}) for n in range(2)},
         }

@@ -117,7 +117,7 @@ class Rp2350(Chip):
             0x400E8000: Fixed("ROSC", every(0x18), always={0x18: 0x80001000, 0x1C: 1, 0x20: 1}),
             0x400F0000: Trng(),
             0x40108000: Ticks(),
-            # Counters do not count, and a pin of PWM has no level; a UART has nobody at its other end.
+            # Counters do not count, and a pin of PWM has no level; UARTs are not connected.
             0x400A8000: Block("PWM", every(0x110)),
             **{0x40070000 + 0x8000 * n: Fixed(f"UART{n}", every(0x4C), always={0: 0, 0x18: 0x90}) for n in range(2)},
             0x400E0000: BootRam(),

@@ -20,7 +20,7 @@ from mica.file.codec import decode, without_golden
 from mica.file.model_file import ModelFile, TensorRecord
 from mica.kernels import CUSTOM
 from mica.resources import data_dir
-from mica.toolchain.contents import of_models
+from mica.toolchain.contents import model_contents
 from mica.toolchain.notices import own_licence
 
 TEMPLATES = Path(__file__).with_name("templates")
@@ -65,7 +65,7 @@ class Program:
         self._loaded = Loaded(engine, data, self.model, Structs(usermod), name)
         self.vectors = self._loaded.vectors()
         functions = (LOADER if checked else ()) + (TOKENISER if self.model.tokens else ())
-        self.engine = Engine(usermod, of_models([self.model]).kernels or (), cores, functions, name)
+        self.engine = Engine(usermod, model_contents([self.model]).kernels or (), cores, functions, name)
         self._constants = without_golden(data) if checked else self.model.data
         # The engine takes no section at 0.
         self._pieces = b"\0\0\0\0" + self._loaded.section("TOKENS") if self.model.tokens else b""

@@ -16,7 +16,7 @@ _ROOM = "--defsym=__flash_size=0x4000000,--defsym=__ram_size=0x4000000"  # for p
 _LINK = f"-Wl,--gc-sections,--unresolved-symbols=ignore-all,--no-warn-rwx-segments,{_ROOM}"
 
 
-def of_program(data: bytes, isa: str) -> dict[str, Any]:
+def measure_program(data: bytes, isa: str) -> dict[str, Any]:
     """Return the bytes of a model's program for an instruction set. code: None where its compiler is missing."""
     program = Program(data, "net", [isa])
     found: dict[str, Any] = {"code": None, "constants": program.memory.constants, "ram": program.memory.ram}

@@ -43,8 +43,8 @@ class Loaded(NativeModel):
         super().__init__(engine, data)
         self.model, self._structs, self._prefix = model, structs, prefix
         self._kept: dict[int, tuple[int, int]] = {}  # by tensor of a strip: the rows [first, have) in memory
-        self._head = structs.of("mica_model").from_address(self._model.value)
-        sizes = [ctypes.sizeof(structs.of(f"mica_{name}_t")) for name in KERNEL_BY_NAME if name != CUSTOM.name]
+        self._head = structs.load("mica_model").from_address(self._model.value)
+        sizes = [ctypes.sizeof(structs.load(f"mica_{name}_t")) for name in KERNEL_BY_NAME if name != CUSTOM.name]
         self._step_bytes = _POINTER + -(-max(sizes) // 8) * 8
         begin, n = self._head.steps - self._model.value, self.steps
         if self._head.order is None and begin + n * self._step_bytes != self._head.info.model_bytes:
@@ -70,7 +70,7 @@ class Loaded(NativeModel):
     def parameters(self, i: int, piece: int | None = None) -> Any:
         """Return the parameters of step i, or those of the call of a strip that is at work in `piece`."""
         at = self._head.steps + (i if piece is None else piece) * self._step_bytes + _POINTER
-        kind = self._structs.of(f"mica_{self.model.steps[i].kernel}_t")
+        kind = self._structs.load(f"mica_{self.model.steps[i].kernel}_t")
         return kind.from_buffer_copy(ctypes.string_at(at, ctypes.sizeof(kind)))
 
     def address(self, value: int) -> str:

@@ -42,7 +42,7 @@ class Structs:
             raise MicaError(f"usermod_c: {name} is no constant")
         return int(found[1] or found[2], 0)
 
-    def of(self, name: str) -> Any:
+    def load(self, name: str) -> Any:
         """Return the class for a type: a scalar's, or a structure's, whose `c_types` are the types of its pointers."""
         if name not in self._known:
             found = re.search(rf"typedef struct (?:\w+ )?{_BODY} {name};|struct {name} {_BODY};", self._text)
@@ -63,7 +63,7 @@ class Structs:
                     pointers[plain] = f"{kind} *"
                     of: Any = ctypes.c_void_p
                 else:
-                    of = self._structure(plain, kind) if nested else self.of(kind.removeprefix("const "))
+                    of = self._structure(plain, kind) if nested else self.load(kind.removeprefix("const "))
                 fields.append((plain, of * self.number(length) if length else of))
         return type(name, (ctypes.Structure,), {"_fields_": fields, "c_types": pointers})
 

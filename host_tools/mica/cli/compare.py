@@ -62,7 +62,7 @@ def run(args: argparse.Namespace) -> int:
     data, samples = comparison.load(args.data, a.model)
     exact = _float(args, custom, a.model) if args.float_model else None
     found = comparison.compare(a, b, samples, exact)
-    for line in given.saturating(a.model, [np.stack(of_input) for of_input in zip(*samples, strict=True)]):
+    for line in given.saturating(a.model, [np.stack(find_front) for find_front in zip(*samples, strict=True)]):
         say(f"warning: {line}")
     rows = []
     for path, runner in zip((args.a, args.b), runners, strict=True):
@@ -138,7 +138,7 @@ def _float(args: argparse.Namespace, custom: CustomOps, packed: ModelFile) -> co
     core = pipeline.run(recognise.run(imported) if text_ == IN_GRAPH else imported)
     if text_ != IN_GRAPH:
         (name,) = core.inputs
-        made, _ = front_ends.of_input(text_, core.value(name).shape, f"the input of {args.float_model}")
+        made, _ = front_ends.find_front(text_, core.value(name).shape, f"the input of {args.float_model}")
         core = front_end.put(core, made, name)
 
     def values(inputs: Mapping[str, np.ndarray]) -> Mapping[str, np.ndarray]:

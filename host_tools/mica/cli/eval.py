@@ -151,7 +151,7 @@ def float_model_of(path: str, model: ModelFile) -> FloatModel:
     plain = FloatModel(path)
     if model.metadata.get("frontend", IN_GRAPH) == IN_GRAPH:
         return plain
-    front_end, _ = front_ends.of_input(model.metadata["frontend"], tuple(plain.shape), f"the input of {path}")
+    front_end, _ = front_ends.find_front(model.metadata["frontend"], tuple(plain.shape), f"the input of {path}")
     return FloatModel(path, front_end)
 
 

@@ -67,7 +67,7 @@ def run(args: argparse.Namespace) -> int:
     prediction = predict(model, data, board, Table.read(), weights)
     if proposed is not None:
         prediction.notes.append(proposed.text(args.model, board))
-    in_c = measure.of_program(data, kernels_of(board)) if args.c else None
+    in_c = measure.measure_program(data, kernels_of(board)) if args.c else None
     ram = prediction.ram
     free = None if ram["heap"] is None else ram["heap"] - ram["heap_needed"]
     rooms = heads.room(heads.width(model, args.model), free) if args.head else []

@@ -103,7 +103,7 @@ def shorten(g: Graph, wishes: list[str]) -> None:
     g.inputs = [i for i in g.inputs if i in read]
 
 
-def of_front_end(text: str) -> Graph:
+def front_end_graph(text: str) -> Graph:
     """A graph whose input takes the features of a front end, and whose output is an embedding of them.
     Raises MicaError."""
     shape = front_ends.shape_alone(text)

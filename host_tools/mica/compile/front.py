@@ -124,7 +124,7 @@ def described(text: str, sizes: Mapping[str, tuple[int, ...]], step: bool, windo
     if len(sizes) != 1:
         raise MicaError(f"--frontend: the model has the inputs {', '.join(sizes)}", todo="expected one")
     ((name, shape),) = sizes.items()
-    return PlacedFrontEnd(name, *front_ends.of_input(text, shape, f"input '{name}'", step))
+    return PlacedFrontEnd(name, *front_ends.find_front(text, shape, f"input '{name}'", step))
 
 
 def pair_states(s: State) -> State:

@@ -18,7 +18,7 @@ from mica.importer.join import join
 from mica.importer.together import together
 from mica.ir.axes import Front
 from mica.ir.front_end import FrontEnd
-from mica.packing.tokens import of_texts
+from mica.packing.tokens import text_tokens
 from mica.run import evaluation, labels
 from mica.sound.insert import SAMPLES
 
@@ -26,7 +26,7 @@ from mica.sound.insert import SAMPLES
 def import_graph(s: State) -> State:
     """file -> graph of the source's operators"""
     if s.job.alone:
-        s.graph = embedding.of_front_end(str(s.job.front_end))
+        s.graph = embedding.front_end_graph(str(s.job.front_end))
     elif s.job.together:
         files = (s.job.model, *s.job.joined)
         graphs = [import_model(path, s.job.shapes, s.job.custom, s.job.front_end is not None) for path in files]
@@ -74,7 +74,7 @@ def read_samples(s: State) -> State:
 def _texts(s: State) -> Callable[[Sequence[str]], dict[str, np.ndarray]] | None:
     """Makes inputs of texts, where there is a vocabulary and the model classifies texts. Raises MicaError."""
     sizes = s.fed_inputs()
-    found = of_texts(s.job.tokens, sizes) if s.job.tokens is not None else None
+    found = text_tokens(s.job.tokens, sizes) if s.job.tokens is not None else None
     return partial(tokens.arrays, found, sizes) if found is not None else None
 
 

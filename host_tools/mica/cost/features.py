@@ -14,7 +14,7 @@ from mica.kernels.base import Counts, Step, Tensor, Tensors
 CODED = "codes"
 
 
-def of_step(model: ModelFile, step: StepRecord, scratch: int) -> list[tuple[str, Counts]]:
+def step_counts(model: ModelFile, step: StepRecord, scratch: int) -> list[tuple[str, Counts]]:
     """The kind of a step, such as "conv2d_s8 pointwise", and its counts;
     `scratch` in bytes is what kernels get beside the tensors.
 
@@ -23,10 +23,10 @@ def of_step(model: ModelFile, step: StepRecord, scratch: int) -> list[tuple[str,
     what they hold is beside each in the kernel's file.
     """
     xs = [model.tensors[i] for i in step.inputs]
-    return of_shapes(step.kernel, step, xs, model.tensors[step.outputs[0]], scratch)
+    return shape_counts(step.kernel, step, xs, model.tensors[step.outputs[0]], scratch)
 
 
-def of_shapes(kernel: str, step: Step, xs: Tensors, y: Tensor, scratch: int) -> list[tuple[str, Counts]]:
+def shape_counts(kernel: str, step: Step, xs: Tensors, y: Tensor, scratch: int) -> list[tuple[str, Counts]]:
     """The same of a step whose tensors are given."""
     row, room = KERNEL_BY_NAME[kernel], scratch - step.unpacking
     algorithms = (row.counts(step, xs, y, room), *row.algorithms(step, xs, y, room))

@@ -105,7 +105,7 @@ class Table:
         of a kind that was never measured a guess."""
 
         def cost(kernel: str, step: StepRecord, xs: Sequence[TensorRecord], y: TensorRecord, scratch: int) -> float:
-            known = self._known(core, features.of_shapes(kernel, step, xs, y, scratch))
+            known = self._known(core, features.shape_counts(kernel, step, xs, y, scratch))
             if not known:
                 return float(step.macs + sum(x.bytes for x in xs) + y.bytes) * GUESS
             return min(algorithm.cost for algorithm in known)
@@ -120,7 +120,7 @@ class Table:
 
     def step(self, core: str, model: ModelFile, step: StepRecord, scratch: int) -> StepCost | None:
         """The cost of a step on a core; None for a kind that was never measured. scratch: bytes beside the tensors."""
-        known = self._known(core, features.of_step(model, step, scratch))
+        known = self._known(core, features.step_counts(model, step, scratch))
         return min(known, key=lambda way: way.cost) if known else None
 
     def reads(
@@ -130,7 +130,7 @@ class Table:
 
         elsewhere: words of its constants that do not come through the cache.
         """
-        algorithms = features.of_step(model, step, scratch)
+        algorithms = features.step_counts(model, step, scratch)
         kinds = dict(algorithms)
         cheapest = min(self._known(core, algorithms), key=lambda way: way.cost, default=None)
         kind = cheapest.kind if cheapest else algorithms[0][0]

@@ -208,7 +208,8 @@ def encode(t: Tokens, text: str | bytes) -> list[int]:
             return _unigram(data, ids, longest, t)
         if t.method == "WORDPIECE":
             found = (
-                by_words.of_word(word, ids, longest) for word in by_words.split(data.decode(errors="replace"), t.flags)
+                by_words.word_tokens(word, ids, longest)
+                for word in by_words.split(data.decode(errors="replace"), t.flags)
             )
             return [i for word in found for i in word or (t.unknown or 0,)]
         return [i for a, b in words(t, data) for i in _merges(data, a, b, ids, t)]

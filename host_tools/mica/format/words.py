@@ -103,7 +103,7 @@ def split(text: str, flags: int) -> Iterator[str]:
         yield "".join(folded(char, flags) for char in word)
 
 
-def of_word(word: str, ids: Mapping[bytes, int], longest: int) -> list[int]:
+def word_tokens(word: str, ids: Mapping[bytes, int], longest: int) -> list[int]:
     """The pieces of a word: the longest from the left each; none where it is unknown. longest: bytes of a piece."""
     data, found, at = word.encode(), list[int](), 0
     while at < len(data) and len(word) <= LONGEST_WORD:

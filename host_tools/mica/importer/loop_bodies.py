@@ -41,7 +41,7 @@ def attribute(proto: onnx.NodeProto, name: str, default: int, n: int) -> list[in
     return found or [default] * n
 
 
-def of_scan(proto: onnx.NodeProto, state: ImportState) -> Body | None:
+def scan_body(proto: onnx.NodeProto, state: ImportState) -> Body | None:
     """None if its rows are not joined along the first axis."""
     of, n = body(proto), next(a.i for a in proto.attribute if a.name == "num_scan_inputs")
     outer, scanned, inner = list(proto.input[:-n]), proto.input[-n:], [i.name for i in of.input]
@@ -61,7 +61,7 @@ def of_scan(proto: onnx.NodeProto, state: ImportState) -> Body | None:
     return found
 
 
-def of_loop(proto: onnx.NodeProto, state: ImportState) -> Body | None:
+def loop_body(proto: onnx.NodeProto, state: ImportState) -> Body | None:
     """None if the number of runs does not follow from integers, or a run reads other rows than its own."""
     of, (trips, condition, *outer) = body(proto), (*proto.input, "", "")[: max(2, len(proto.input))]
     most, first = state.constant(trips), state.constant(condition)

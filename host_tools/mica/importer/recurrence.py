@@ -17,7 +17,7 @@ import onnx
 from onnx import helper
 
 from mica.importer.evaluate import evaluator, guarded
-from mica.importer.loop_bodies import Body, of_loop, of_scan, origin
+from mica.importer.loop_bodies import Body, loop_body, origin, scan_body
 from mica.importer.state import ImportState
 
 Arrays = dict[str, np.ndarray]
@@ -45,7 +45,7 @@ class Cell:
 def take(proto: onnx.NodeProto, state: ImportState, add: Add) -> bool:
     """Adds the operator, and returns True; False if the body of a Loop or a Scan is no such cell."""
     try:
-        body = (of_scan if proto.op_type == "Scan" else of_loop)(proto, state)
+        body = (scan_body if proto.op_type == "Scan" else loop_body)(proto, state)
         if body is None or len(body.graph.node) > MOST_NODES or len(body.sequences) != 1:
             return False
         cut = _Cut(body, state)

@@ -102,7 +102,7 @@ def _bias(attrs: Attrs, targets: int) -> np.ndarray:
     return np.broadcast_to(base, (targets,)).copy() if base.size else np.zeros(targets)
 
 
-def of_node_lists(attrs: Attrs, what: str, targets: int) -> Forest:
+def node_list_forest(attrs: Attrs, what: str, targets: int) -> Forest:
     """The forest of a TreeEnsembleRegressor (what: "target") or TreeEnsembleClassifier ("class"). Raises ValueError."""
     ids = [array(attrs, f"nodes_{name}").astype(np.int64) for name in ("treeids", "nodeids")]
     column = array(attrs, "nodes_featureids").astype(np.int64)
@@ -147,7 +147,7 @@ def of_node_lists(attrs: Attrs, what: str, targets: int) -> Forest:
     return _grown(roots, node_at, entries_of, _bias(attrs, targets), _factor(attrs, len(roots)), n)
 
 
-def of_tree_ensemble(attrs: Attrs) -> Forest:
+def tree_ensemble_forest(attrs: Attrs) -> Forest:
     """The forest of a TreeEnsemble of ai.onnx.ml 5. Raises ValueError."""
     column, yes, no, yes_leaf, no_leaf, roots, target = (
         array(attrs, name).astype(np.int64)

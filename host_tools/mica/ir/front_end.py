@@ -122,7 +122,7 @@ class FrontEnd:
         return (features.T if turned else features).reshape(shape)
 
 
-def of_speech(speech: Speech, rate: int, samples: int) -> FrontEnd:
+def speech_front_end(speech: Speech, rate: int, samples: int) -> FrontEnd:
     """The front end that these integers are."""
     p = speech.params
     return FrontEnd(

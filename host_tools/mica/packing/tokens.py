@@ -27,7 +27,7 @@ def with_tokens(model: ModelFile, tokens: Tokens) -> ModelFile:
     one the number of tokens seen; the one that is left is the token.
     """
     shapes = {model.tensors[i].name: model.tensors[i].dims for i in model.inputs}
-    if (placed := of_texts(tokens, shapes)) is not None:
+    if (placed := text_tokens(tokens, shapes)) is not None:
         return _with_classes(model, placed)
     if tokens.method == "WORDPIECE":
         raise MicaError("--tokens: a vocabulary of words", todo="it is for models that classify a whole text")
@@ -63,7 +63,7 @@ def with_tokens(model: ModelFile, tokens: Tokens) -> ModelFile:
 _OF_TEXTS: dict[str, Any] = {"padding": 0, "unknown": None, "framed": (None, None, None), "trouble": ""}
 
 
-def of_texts(tokens: Tokens, shapes: Mapping[str, Sequence[int]]) -> Tokens | None:
+def text_tokens(tokens: Tokens, shapes: Mapping[str, Sequence[int]]) -> Tokens | None:
     """The vocabulary for inputs that take a whole text; None if they do not. shapes: of all inputs. Raises MicaError.
 
     Of inputs of as many numbers one with `mask` in its name takes the padding mask, one with `type` or `segment` zeros,

@@ -80,7 +80,7 @@ def others(g: Graph) -> Graph:
     Mul(Gather(x, a), Gather(x, b))    =>   Mul(Gather(Features(x), a), ..), x a row: `quantise.rows` scales all
     """
     producers = g.producers()
-    multiplied = {factors[0] for n in g.nodes if (factors := of_features(g, n, producers)) is not None}
+    multiplied = {factors[0] for n in g.nodes if (factors := gathered_factors(g, n, producers)) is not None}
     for name in g.inputs:
         readers = g.consumers().get(name, [])
         rest = [n for n in readers if CORE_BY_NAME[n.op].reads != "float32"]
@@ -99,12 +99,12 @@ def others(g: Graph) -> Graph:
     return g
 
 
-def of_features(g: Graph, node: Node, producers: Mapping[str, Node]) -> tuple[str, str, np.ndarray] | None:
+def gathered_factors(g: Graph, node: Node, producers: Mapping[str, Node]) -> tuple[str, str, np.ndarray] | None:
     """Return (x, z, numbers of z that are multiplied [factors, numbers]) of a product of `passes.products`."""
     if node.op not in ("Gather", "Mul"):
         return None
     if node.op == "Mul":
-        made = [of_features(g, producers[i], producers) if i in producers else None for i in node.inputs]
+        made = [gathered_factors(g, producers[i], producers) if i in producers else None for i in node.inputs]
         known = [m for m in made if m is not None]
         same = len(known) == 2 and known[0][1] == known[1][1] and known[0][2].shape[1] == known[1][2].shape[1]
         return (*known[0][:2], np.concatenate([m[2] for m in known])) if same else None

@@ -16,7 +16,7 @@ import numpy as np
 from mica.ir.forest import Forest
 from mica.ir.graph import Graph, Node
 from mica.passes import dead_code
-from mica.passes.leaf_trees import before, joined, leaf_values, of_steps, summed, with_values
+from mica.passes.leaf_trees import before, joined, leaf_values, step_forest, summed, with_values
 from mica.passes.leaf_values import COMPARISONS, MOST, RENAMES, apply, given, renames
 
 MOST_STEPS = 1 << 12  # of a feature
@@ -45,7 +45,7 @@ class Leaves:
             return with_values(self.tree, self.values)
         rows = self.values.reshape(len(self.values), -1)
         ends = np.append((rows[1:] != rows[:-1]).any(axis=1), True)
-        return with_values(of_steps(int(self.tree.column[0]), self.steps[ends[:-1]]), rows[ends])
+        return with_values(step_forest(int(self.tree.column[0]), self.steps[ends[:-1]]), rows[ends])
 
 
 def run(g: Graph) -> Graph:
@@ -132,7 +132,7 @@ class _Finder:
         keys = None if vector else np.where(np.isin(row, edges), row, np.nan)
         arrays: list[np.ndarray | None] = [points if i == x else g.data(i) for i in node.inputs]
         values = apply(g, node, arrays, node.inputs.index(x))
-        tree = of_steps(int(places[0]), steps)
+        tree = step_forest(int(places[0]), steps)
         return None if values is None else Leaves(out, name, tree, values, False, keys, steps)
 
     def _from_given(self, x: str, tree: Forest) -> tuple[str, Forest]:

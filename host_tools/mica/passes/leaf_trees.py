@@ -13,7 +13,7 @@ def before(t: np.ndarray) -> np.ndarray:
     return np.nextafter(t.astype(np.float32), np.float32(-np.inf)).astype(np.float64)
 
 
-def of_steps(column: int, steps: np.ndarray) -> Forest:
+def step_forest(column: int, steps: np.ndarray) -> Forest:
     """The tree that asks which interval a feature is in: x <= steps[0], x <= steps[1] .. [K].
     K + 1 leaves, in order, that add nothing."""
     k = len(steps)

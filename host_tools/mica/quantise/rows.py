@@ -19,8 +19,8 @@ from mica.ir.graph import Graph, Node, Quant
 from mica.kernels.tabular import MOST_RANKS
 from mica.passes import dead_code
 from mica.passes.builder import Builder
-from mica.passes.features import of_features
-from mica.passes.leaf_trees import bounds, of_steps, with_values
+from mica.passes.features import gathered_factors
+from mica.passes.leaf_trees import bounds, step_forest, with_values
 from mica.passes.lower.movement import concat
 from mica.passes.lower.trees import in_units, ranked
 from mica.quantise.calibrate import Samples
@@ -107,7 +107,7 @@ class _Row:
         made = [self._maker(p) for p in self.parts]
         self.makers, self.places = [m for m, _ in made], [places for _, places in made]
         self.sizes: dict[str, np.ndarray] = {}
-        found = [of_features(g, m, self.producers) if m.op == "Mul" else None for m in self.makers]
+        found = [gathered_factors(g, m, self.producers) if m.op == "Mul" else None for m in self.makers]
         self.factors = [f if f is not None and f[0] in self.producers else None for f in found]  # each of a Features
 
     def _flat(self, concat: Node) -> list[str]:
@@ -266,4 +266,4 @@ def _by_rank(f: Forest, thresholds: list[np.ndarray], step: float) -> Forest | N
     values = f.run(np.repeat(np.append(steps, np.inf)[:, None], f.columns, axis=1)).astype(np.float32)
     ranks = np.stack([np.searchsorted(t, v) + LOW for t, v in zip(thresholds, values.T, strict=True)], axis=1)
     ends = np.append((ranks[1:] != ranks[:-1]).any(axis=1), True)
-    return with_values(of_steps(int(f.column[inner][0]), steps[ends[:-1]]), ranks[ends] * step)
+    return with_values(step_forest(int(f.column[inner][0]), steps[ends[:-1]]), ranks[ends] * step)

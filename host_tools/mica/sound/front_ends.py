@@ -14,7 +14,7 @@ import numpy as np
 
 from mica.errors import MicaError
 from mica.ir.axes import Front
-from mica.ir.front_end import FrontEnd, Pcen, of_speech, rows_of
+from mica.ir.front_end import FrontEnd, Pcen, rows_of, speech_front_end
 from mica.kernels.audio import LEAST_POINTS, MOST_POINTS
 from mica.reference.front_end import turns
 from mica.reference.functions import exp, log
@@ -194,10 +194,10 @@ class Description:
             found = tables(rate, frame, hop, fft, mels, fmin, fmax, self.values["tables"] == "library")
         except ValueError as e:
             raise MicaError(f"--frontend {self.text}: {e}", todo="take a larger fft or fewer mels") from None
-        return of_speech(found, rate, samples)
+        return speech_front_end(found, rate, samples)
 
 
-def of_input(text: str, shape: tuple[int, ...], what: str, step: bool = False) -> tuple[Front, str]:
+def find_front(text: str, shape: tuple[int, ...], what: str, step: bool = False) -> tuple[Front, str]:
     """The front end of a network whose input has a shape, and as what it was asked for. step: for a row at a time:
     pre-emphasis then needs the sample before it. what: the input, for errors. Raises MicaError."""
     if text.startswith(f"{axis_features.KIND}:"):

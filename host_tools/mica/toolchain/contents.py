@@ -113,10 +113,10 @@ def chosen(models: Sequence[str], names: Collection[str] = (), family: str | Non
         return replace(ALL, fallback=FALLBACK in names)
     found = [_read(path) for path in models]
     purpose = ", ".join(Path(path).stem for path in models) if len(models) < 4 else f"{len(models)} models"
-    return replace(of_models(found, names, purpose), code=tree_code.source(found))
+    return replace(model_contents(found, names, purpose), code=tree_code.source(found))
 
 
-def of_models(found: Sequence[ModelFile], names: Collection[str] = (), purpose: str = "") -> Contents:
+def model_contents(found: Sequence[ModelFile], names: Collection[str] = (), purpose: str = "") -> Contents:
     """Return the needs of some models, and the parts `names`."""
     kernels = {s.kernel for m in found for s in m.steps} - {CUSTOM.name}  # which is in no firmware
     parts = {part.name for part in PARTS if any(part.needed(m) for m in found)}

@@ -144,7 +144,7 @@ def recipe_of(examples: Examples, noise: Path | None = None, front_end: str | No
         unit = 1 / ONE_G if np.abs(examples.inputs).max() > 100 else 1
         front_end = f"features:rows={shape[0]},axes={shape[1]},rate={round(examples.rate)},unit={unit:g},bands=4"
     alone = front_ends.shape_alone(front_end)
-    front, text = front_ends.of_input(front_end, alone, "the network")
+    front, text = front_ends.find_front(front_end, alone, "the network")
     return _normal(Recipe(examples, text, alone[1:], *_one(), front))
 
 
@@ -152,7 +152,7 @@ def _of_sound(examples: Examples, noise: Path | None, text: str | None) -> Recip
     samples, rate = examples.inputs.shape[1], round(examples.rate)
     noises = _noises(rate, noise)
     if text is not None:
-        front, text = front_ends.of_input(text, front_ends.shape_alone(text), "the network")
+        front, text = front_ends.find_front(text, front_ends.shape_alone(text), "the network")
         if front.rate != rate:
             raise MicaError(f"--frontend {text}: is for {front.rate:,} Hz, and the recordings have {rate:,}")
         return _normal(Recipe(examples, text, front_ends.shape_alone(text)[1:], *_one(), front, noises))
@@ -164,7 +164,7 @@ def _of_sound(examples: Examples, noise: Path | None, text: str | None) -> Recip
     own = f"logmel:rate={rate},frame={frame},hop={hop},mels={MELS},floor=1e-6"
 
     def made(text: str) -> Recipe:
-        front, text = front_ends.of_input(text, (1, rows, MELS), "the network")
+        front, text = front_ends.find_front(text, (1, rows, MELS), "the network")
         return Recipe(examples, text, (rows, MELS), *_one(), front, noises)
 
     first = made(own)  # of the features that are learnt from, so with noise

@@ -160,7 +160,7 @@ def _trees_classifier(n: Writer) -> None:
         base = trees.array(n.attrs, "base_values")
         n.attrs["base_values"] = base[-1:].tolist()
         n.attrs.pop("base_values_as_tensor", None)
-    forest = trees.of_node_lists(n.attrs, "class", 1 if single else len(labels))
+    forest = trees.node_list_forest(n.attrs, "class", 1 if single else len(labels))
     scores = n.forest(forest)
     if single and len(weights) and weights.min() >= 0:  # probabilities already
         scores, kind = _both(n, scores, "1-s"), "NONE"
@@ -404,10 +404,10 @@ FORMS: dict[str, Form] = {
     "SVMClassifier": _svm_classifier,
     "SVMRegressor": _svm_regressor,
     "Scaler": _scaler,
-    "TreeEnsemble": _regressor(lambda n: n.forest(trees.of_tree_ensemble(n.attrs))),
+    "TreeEnsemble": _regressor(lambda n: n.forest(trees.tree_ensemble_forest(n.attrs))),
     "TreeEnsembleClassifier": _trees_classifier,
     "TreeEnsembleRegressor": _regressor(
-        lambda n: n.forest(trees.of_node_lists(n.attrs, "target", int(n.attrs.get("n_targets", 1))))
+        lambda n: n.forest(trees.node_list_forest(n.attrs, "target", int(n.attrs.get("n_targets", 1))))
     ),
     "ZipMap": lambda n: n.emit("Identity", [n.i[0]], n.proto.output[0]),
 }

@@ -16,7 +16,7 @@ import numpy as np
 from mica.importer.tflite import flexbuffer, schema
 from mica.importer.tflite.flatbuffer import Damaged
 from mica.importer.tflite.model import Model, Operator
-from mica.ir.front_end import FrontEnd, of_speech
+from mica.ir.front_end import FrontEnd, speech_front_end
 from mica.ir.graph import Quant
 from mica.kernels import speech as kernel
 from mica.printable import printable
@@ -111,7 +111,7 @@ class _Chain:
             raise ValueError(f"its output is {list(shape)}; expected {params['bands']} features")
         worth = 1.0 if tail.quant is None else 2.0 ** -params["log_places"]
         tables = speech.given(window, filters, gains, lut, params, worth)
-        front_end = replace(of_speech(tables, USUAL_RATE, frame), keeps=True, least=tail.least, most=tail.most)
+        front_end = replace(speech_front_end(tables, USUAL_RATE, frame), keeps=True, least=tail.least, most=tail.most)
         return Found(frozenset(self.covered), samples, tail.result, front_end, tail.quant, tail.coarse)
 
     # Steps on the way

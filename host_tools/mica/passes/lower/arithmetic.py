@@ -60,7 +60,7 @@ def number(g: Graph, name: str) -> float | None:
     return float(data.flat[0])
 
 
-def of_number(b: Builder, out: str, x: str, function: str, *arguments: Any) -> None:
+def emit_unary(b: Builder, out: str, x: str, function: str, *arguments: Any) -> None:
     """out = function(x), where out may have dimensions of 1 that x lacks. Raises ValueError where it repeats x."""
     if b.g.value(x).size != b.g.value(out).size:
         raise ValueError("a constant that is larger than the data")
@@ -92,7 +92,7 @@ def _div(g: Graph, node: Node, b: Builder) -> None:
         inverse = g.new_const(f"{right}.inverse", (1.0 / divisor.astype(np.float64)).astype(np.float32))
         b.emit_to(out, "Mul", [left, inverse], CLIP)
     elif numerator is not None and g.value(right).size == g.value(out).size:
-        of_number(b, out, right, "reciprocal", numerator)
+        emit_unary(b, out, right, "reciprocal", numerator)
     else:
         b.emit_to(out, "Div", node.inputs, CLIP)
 
@@ -148,7 +148,7 @@ def _minmax(g: Graph, node: Node, b: Builder) -> None:
     x = rest[0]
     for y in rest[1:]:
         x = _pair(b, "MinMax", x, y, attrs)
-    of_number(b, out, x, "clip", *((bound, None) if larger else (None, bound)))
+    emit_unary(b, out, x, "clip", *((bound, None) if larger else (None, bound)))
 
 
 def _pow(g: Graph, node: Node, b: Builder) -> None:
@@ -156,9 +156,9 @@ def _pow(g: Graph, node: Node, b: Builder) -> None:
     out = node.outputs[0]
     power, constant = number(g, exponent), number(g, base)
     if power is not None:
-        of_number(b, out, base, "power", power)
+        emit_unary(b, out, base, "power", power)
     elif constant is not None:
-        of_number(b, out, exponent, "power_of", constant)
+        emit_unary(b, out, exponent, "power_of", constant)
     else:
         raise ValueError("an exponent that varies; one constant exponent, or base, for all elements is supported")
 
@@ -167,7 +167,7 @@ def _prelu(g: Graph, node: Node, b: Builder) -> None:
     x, slope = node.inputs
     one = number(g, slope)
     if one is not None:
-        of_number(b, node.outputs[0], x, "leaky_relu", one)
+        emit_unary(b, node.outputs[0], x, "leaky_relu", one)
     else:
         b.emit_to(node.outputs[0], "PRelu", [x, slope], CLIP)
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from mica.ir.graph import Graph, Node
 from mica.passes.builder import Builder, Lowering
-from mica.passes.lower.arithmetic import CLIP, finite_constants, number, of_number
+from mica.passes.lower.arithmetic import CLIP, emit_unary, finite_constants, number
 
 TRUE_WHERE = {"Greater": "greater", "Less": "less", "Equal": "equal"}
 MIRRORED = {"greater": "less", "less": "greater", "equal": "equal"}
@@ -34,7 +34,7 @@ def _true_where(g: Graph, b: Builder, relation: str, inputs: list[str], out: str
     for x, other, r in ((left, right, relation), (right, left, MIRRORED[relation])):
         value = number(g, other)
         if value is not None:
-            of_number(b, out, x, r, value)
+            emit_unary(b, out, x, r, value)
             return
     if any(np.isnan(data).any() for i in inputs if (data := g.data(i)) is not None):
         raise ValueError("a comparison with a constant that is not a number")

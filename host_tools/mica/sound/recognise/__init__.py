@@ -144,7 +144,7 @@ def _layer(g: Graph, x: str, end: str, v: Recognised) -> list[Node]:
 
 def _front_end(g: Graph, samples: int, v: Logs, frames: np.ndarray, columns: np.ndarray) -> FrontEnd:
     bands = v.of
-    found = tables.of_bands(bands)
+    found = tables.band_tables(bands)
     places = bands.of.places[frames]
     try:
         where = tables.places_of(places[:, found.first : found.first + len(found.window)], samples)

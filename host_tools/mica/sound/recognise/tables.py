@@ -31,7 +31,7 @@ class Tables:
     given: np.ndarray
 
 
-def of_bands(bands: Bands) -> Tables:
+def band_tables(bands: Bands) -> Tables:
     """Raises ValueError where the lines are not those of a Fourier transform, or one that is too long."""
     used = np.flatnonzero((bands.filters != 0).any(axis=0))
     if len(used) == 0:
