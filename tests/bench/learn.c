@@ -1,5 +1,6 @@
-// Bare-metal benchmark of kernels/learn.c: at BENCH_JOBS a head, then the examples of each class. Prints "S <op> <count> <hash of the blocks>",
-// numbers in hexadecimal, for teaching all, for each step of learning, and for judging the first; then "D".
+// Bare-metal benchmark of kernels/learn.c: at BENCH_JOBS a head, then the examples of each class. Prints "S <op>
+// <count> <hash of the blocks>", numbers in hexadecimal, for teaching all, for each step of learning, and for judging
+// the first; then "D".
 #include <string.h>
 
 #include "board.h"

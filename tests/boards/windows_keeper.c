@@ -1,6 +1,6 @@
 // A native module that has the only pointer to a block in a register of its frame while garbage is collected, and says
-// whether the block was kept. It does as the port's gc_collect() does, in a frame of its own: the core has 32 registers,
-// and one call more would have moved it to the stack while gc_collect_start() marks.
+// whether the block was kept. It does as the port's gc_collect() does, in a frame of its own: the core has 32
+// registers, and one call more would have moved it to the stack while gc_collect_start() marks.
 // START, SEARCH, END, ALLOCATE and SAY are the addresses of functions in the firmware.
 #include <stddef.h>
 #include <stdint.h>
@@ -44,8 +44,8 @@ void *mpy_init(void) {
     UNKNOWN(hidden);
     start();
     forget(40);
-    // The pointer is in a3 for the while of the call. That is stored where the search begins: what it marks later on moves
-    // these registers to the stack in any case.
+    // The pointer is in a3 for the while of the call. That is stored where the search begins: what it marks later on
+    // moves these registers to the stack in any case.
     uintptr_t kept;
     __asm volatile ("movi a3, -1\n xor a3, a3, %1\n callx8 %2\n mov %0, a3" : "=r" (kept) : "r" (hidden), "r" (search)
         : "a3", "a8", "a9", "a10", "a11", "a12", "a13", "a14", "a15", "memory");

@@ -1,5 +1,5 @@
-// What runs on core 1 of a virtual Pico or Pico 2 in test_second_core.py: it answers each word that core 0 sends through the FIFO. It runs
-// wherever it lies; the test makes a table of vectors for it.
+// What runs on core 1 of a virtual Pico or Pico 2 in test_second_core.py: it answers each word that core 0 sends
+// through the FIFO. It runs wherever it lies; the test makes a table of vectors for it.
 #include <stdint.h>
 
 #define REG(a) (*(volatile uint32_t *)(a))
@@ -20,7 +20,7 @@ void entry(void);
 void fifo_interrupt(void);
 void tick(void);
 
-// The first word of the vectors, of no use after a start by the boot ROM, says where: [0] FIFO interrupts, [1] ticks, [2] rounds.
+// The vectors' first word, unused after the boot ROM's start, says where: [0] FIFO interrupts, [1] ticks, [2] rounds.
 static volatile uint32_t *counters(void) {
     return (volatile uint32_t *)*(volatile uint32_t *)VTOR;
 }

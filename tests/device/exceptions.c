@@ -1,5 +1,5 @@
-// Runs alone on the virtual Pico 2 in test_rp2350.py, from the start of flash: exceptions within exceptions. It writes down in which
-// order its parts run, and stops.
+// Runs alone on the virtual Pico 2 in test_rp2350.py, from the start of flash: exceptions within exceptions. It writes
+// down in which order its parts run, and stops.
 #include <stdint.h>
 
 #define REG(a) (*(volatile uint32_t *)(a))

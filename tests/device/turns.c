@@ -1,5 +1,5 @@
-// Runs alone on the virtual Pico 2 in test_rp2350.py: core 0 resets core 1, asks for an interrupt and sets an alarm at each place
-// of a turn of theirs. It writes down at how many places the chip took no notice at once, and stops.
+// Runs alone on the virtual Pico 2 in test_rp2350.py: core 0 resets core 1, asks for an interrupt and sets an alarm at
+// each place of a turn of theirs. It writes down at how many places the chip took no notice at once, and stops.
 #include <stdint.h>
 
 #define REG(a) (*(volatile uint32_t *)(a))

@@ -1,10 +1,11 @@
 // Feeds files to the engine, for test_corrupt.py: loads each, and where that succeeds asks it everything and runs it.
-// stdin: for each file its length (u32, little endian) and its bytes. stdout: for each "<status> <text>", where it ran with a
-// checksum of all that came out, which is the same in every build. Built with sanitizers, and every block is exactly as long
-// as the engine was told, so an access beyond one is reported.
+// stdin: for each file its length (u32, little endian) and its bytes. stdout: for each "<status> <text>", where it ran
+// with a checksum of all that came out, which is the same in every build. Built with sanitizers, and every block is
+// exactly as long as the engine was told, so an access beyond one is reported.
 //
-// A file runs three times: whole steps, then ranges of rows and parts of these, then a half of each step for each of two cores.
-// All leave the same bytes in arena and state, or the program ends. Its dice begin with the file, so one file always goes one way.
+// A file runs three times: whole steps, then ranges of rows and parts of these, then a half of each step for each of
+// two cores. All leave the same bytes in arena and state, or the program ends. Its dice begin with the file, so one
+// file always goes one way.
 #define _POSIX_C_SOURCE 200112L
 #include <stdio.h>
 #include <stdlib.h>
@@ -135,7 +136,7 @@ static void run_range(const mica_model_t *m, uint32_t i, uint32_t begin, uint32_
 
 // All rows of a step, in up to four ranges, beginning with any of them.
 static void run_in_ranges(const mica_model_t *m, uint32_t i) {
-    const uint32_t rows = mica_step_rows(m, i), first = mica_is_strip(m, i) ? 0 : roll(4);  // a strip's rows have an order
+    const uint32_t rows = mica_step_rows(m, i), first = mica_is_strip(m, i) ? 0 : roll(4);  // strips' rows are in order
     uint32_t cuts[5] = { 0, 0, 0, 0, rows };
     for (uint32_t k = 1; k < 4; ++k) {
         cuts[k] = cuts[k - 1] + roll(rows - cuts[k - 1] + 1);
@@ -216,7 +217,8 @@ static void run(const mica_model_t *m, uint8_t *arena, size_t bytes, uint8_t *st
 
 // Scratch beyond the least: none, some, all that is worth having, more than that.
 static size_t more_scratch(const mica_info_t *info) {
-    const uint32_t most = MOST_ARENA / 4, want = info->scratch_want < info->scratch_min ? 0 : info->scratch_want - info->scratch_min;
+    const uint32_t most = MOST_ARENA / 4;
+    const uint32_t want = info->scratch_want < info->scratch_min ? 0 : info->scratch_want - info->scratch_min;
     const uint32_t useful = want < most ? want : most;
     switch (roll(4)) {
         case 0:

@@ -1,7 +1,7 @@
-// A coverage-guided fuzzer of the loader and the engine: changes files at random, keeps those that reach new edges of the
-// engine's code, and changes these again. `fuzz FOLDER SEED INPUTS SECONDS CORPUS`: FOLDER has the files to begin with and gets
-// what is found as crash.mica or slow.mica; SEED begins the random numbers; it ends after INPUTS or SECONDS, 0 for no bound.
-// CORPUS is a folder for the files that are kept, or "". stdout: one line of JSON.
+// A coverage-guided fuzzer of the loader and the engine: changes files at random, keeps those that reach new edges of
+// the engine's code, and changes these again. `fuzz FOLDER SEED INPUTS SECONDS CORPUS`: FOLDER has the files to begin
+// with and gets what is found as crash.mica or slow.mica; SEED begins the random numbers; it ends after INPUTS or
+// SECONDS, 0 for no bound. CORPUS is a folder for the files that are kept, or "". stdout: one line of JSON.
 //
 // The engine is built with -fsanitize=address,undefined, so that a wrong access ends the program, and with
 // -fsanitize-coverage=trace-pc, which calls the function below at every edge. This file is not.
@@ -116,7 +116,8 @@ static void mend(file_t *f) {
 
 // A parameter of a step becomes small, or the same of another: what the loader takes, and the compiler never writes.
 static bool change_step(file_t *f) {
-    const uint32_t sections = get(f->data + MICA_HEADER_HEADER_BYTES, 2), size = get(f->data + MICA_HEADER_SECTION_BYTES, 2);
+    const uint32_t sections = get(f->data + MICA_HEADER_HEADER_BYTES, 2),
+        size = get(f->data + MICA_HEADER_SECTION_BYTES, 2);
     for (uint32_t i = 0; i < get(f->data + MICA_HEADER_N_SECTIONS, 2); ++i) {
         const size_t at = sections + (size_t)i * size;
         if (at + MICA_SIZEOF_SECTION > f->len || get(f->data + at + MICA_SECTION_KIND, 2) != MICA_KIND_STEPS) {
@@ -134,10 +135,11 @@ static bool change_step(file_t *f) {
     return false;
 }
 
-// One change: a parameter of a step, a bit, a number at an end of its range or a little further, a copy from elsewhere, a part of another file.
+// One change: a parameter of a step, a bit, a number at an end of its range or a little further, a copy from elsewhere,
+// a part of another file.
 static void change(file_t *f) {
-    static const uint32_t edges[] = { 0, 1, 2, 4, 16, 127, 128, 255, 256, 32767, 32768, 65535, 65536, 1u << 24, 0x7fffffff, 1u << 31,
-        0xffffffff };
+    static const uint32_t edges[] =
+        { 0, 1, 2, 4, 16, 127, 128, 255, 256, 32767, 32768, 65535, 65536, 1u << 24, 0x7fffffff, 1u << 31, 0xffffffff };
     const size_t sizes[] = { 1, 2, 4, 4 };
     const size_t n = sizes[random_below(4)];
     if (f->len < 2 * MICA_SIZEOF_HEADER) {
@@ -214,7 +216,8 @@ static bool reaches_new(const file_t *f) {
     bool new = false;
     for (size_t i = 0; i < sizeof(hits); ++i) {
         if (hits[i]) {
-            uint8_t kind = hits[i] < 4 ? (uint8_t)(1u << (hits[i] - 1)) : hits[i] < 16 ? 8 : hits[i] < 64 ? 16 : hits[i] < 255 ? 32 : 64;
+            uint8_t kind = hits[i] < 4 ? (uint8_t)(1u << (hits[i] - 1)) : hits[i] < 16 ? 8 : hits[i] < 64 ? 16
+                : hits[i] < 255 ? 32 : 64;
             new |= (seen[i] & kind) == 0;
             seen[i] |= kind;
         }
@@ -284,7 +287,9 @@ int main(int argc, char **argv) {
         }
         free(f.data);
     }
-    printf("{\"inputs\": %llu, \"loaded\": %llu, \"seeds\": %zu, \"kept\": %zu, \"edges_of_seeds\": %zu, \"edges\": %zu}\n",
-        (unsigned long long)n_inputs, (unsigned long long)n_loaded, seeds, n_corpus - seeds, edges_of_seeds, edges_seen());
+    printf("{\"inputs\": %llu, \"loaded\": %llu, \"seeds\": %zu, \"kept\": %zu, \"edges_of_seeds\": %zu, \"edges\": "
+        "%zu}\n",
+        (unsigned long long)n_inputs, (unsigned long long)n_loaded, seeds, n_corpus - seeds, edges_of_seeds,
+        edges_seen());
     return 0;
 }

@@ -1,5 +1,5 @@
-// Calls kernels/picture.c with numbers as a hostile caller gives them, and frames, tables and pictures of exactly the bytes that they
-// say, under sanitizers: `see_fuzz SEED INPUTS`. stdout: how many were taken, and how many refused.
+// Calls kernels/picture.c with numbers as a hostile caller gives them, and frames, tables and pictures of exactly the
+// bytes that they say, under sanitizers: `see_fuzz SEED INPUTS`. stdout: how many were taken, and how many refused.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,7 +19,8 @@ static uint32_t random_below(uint32_t n) {
 
 static uint16_t side(uint32_t most) {
     static const uint16_t edges[] = { 0, 1, 2, 3, 127, 128, 129, 16383, 16384, 16385, 32767, 32768, 65535 };
-    return random_below(12) == 0 ? edges[random_below(sizeof(edges) / sizeof(*edges))] : (uint16_t)(1 + random_below(most));
+    return random_below(12) == 0 ? edges[random_below(sizeof(edges) / sizeof(*edges))]
+        : (uint16_t)(1 + random_below(most));
 }
 
 int main(int argc, char **argv) {
@@ -28,7 +29,8 @@ int main(int argc, char **argv) {
     uint32_t taken = 0, refused = 0;
     for (uint32_t i = 0; i < inputs; ++i) {
         const uint32_t most = random_below(4) == 0 ? 300 : 40;
-        mica_picture_t p = { side(most), side(most), 0, 0, 0, 0, side(most), side(most), (uint16_t)random_below(8), (uint16_t)random_below(17) };
+        mica_picture_t p = { side(most), side(most), 0, 0, 0, 0, side(most), side(most), (uint16_t)random_below(8),
+            (uint16_t)random_below(17) };
         p.w = random_below(4) ? (uint16_t)(p.width - random_below(4)) : side(most);
         p.h = random_below(4) ? (uint16_t)(p.height - random_below(4)) : side(most);
         p.x = random_below(4) ? (uint16_t)(p.width - p.w) : (uint16_t)random_below(5);

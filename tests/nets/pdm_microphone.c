@@ -3,7 +3,7 @@
 #include <stdint.h>
 #include <string.h>
 
-// n * ratio bits of a recording, the first bit of a byte the lowest; `late` bits of 0 come first. rate: samples a second.
+// n * ratio bits of a recording, the first bit of a byte the lowest, behind `late` bits of 0. rate: samples a second.
 void sent(const int16_t *samples, int64_t n, int64_t ratio, double rate, int64_t late, uint8_t *bits) {
     double sums[2] = { 0, 0 };
     memset(bits, 0, (size_t)(n * ratio / 8));

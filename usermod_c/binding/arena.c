@@ -24,7 +24,8 @@
 #define ROUND_UP(p) (((uintptr_t)(p) + MICA_ALIGN - 1) & ~(uintptr_t)(MICA_ALIGN - 1))
 
 #if MICA_ARENA_BYTES > 0 && !MICROPY_ENABLE_DYNRUNTIME
-static uint8_t static_memory[GUARD_BYTES + GUARDED(MICA_ARENA_BYTES) + GUARD_BYTES] __attribute__((aligned(MICA_ALIGN)));
+static uint8_t static_memory[GUARD_BYTES + GUARDED(MICA_ARENA_BYTES) + GUARD_BYTES]
+    __attribute__((aligned(MICA_ALIGN)));
 #define STATIC_MEMORY (static_memory + GUARD_BYTES)
 #else
 #define STATIC_MEMORY NULL
@@ -32,7 +33,7 @@ static uint8_t static_memory[GUARD_BYTES + GUARDED(MICA_ARENA_BYTES) + GUARD_BYT
 
 // Holds no pointer into the heap, so a soft reset, which clears the heap but not .bss, leaves nothing dangling in it.
 #if MICROPY_ENABLE_DYNRUNTIME
-// A native module's is a block of the heap, from the first model on that fits; its type and size come in natmod/native.c.
+// A native module's is a block of the heap, from the first model on that fits (natmod/native.c).
 mp_mica_arena_t mp_mica_arena_static;
 
 bool mp_mica_arena_static_ready(void) {

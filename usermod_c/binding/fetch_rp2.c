@@ -1,10 +1,11 @@
-// Weights of RP2040 and RP2350 on their way from flash while the core computes: the stream of the XIP controller fetches words while
-// nobody else wants the flash, and DMA puts them into RAM (RP2040 datasheet, 2.6.3.4; RP2350 datasheet, 4.4.3).
+// Weights of RP2040 and RP2350 on their way from flash while the core computes: the stream of the XIP controller
+// fetches words while nobody else wants the flash, and DMA puts them into RAM (RP2040 datasheet, 2.6.3.4; RP2350
+// datasheet, 4.4.3).
 //
 // * A stream is never broken off, since its next addresses could be a word too far then (pico-sdk#122).
-// * Nothing may stream while flash is written. Core 0 writes none inside our C function, and where a Python thread has core 1,
-//   weights are read where they lie.
-// * A DMA channel is claimed for one step at a time. If there is none, or a run in an interrupt finds the stream taken, likewise.
+// * Nothing may stream while flash is written. Core 0 writes none inside our C function, and where a Python thread has
+//   core 1, weights are read where they lie.
+// * A DMA channel is claimed for one step at a time. Without one, or with the stream taken, likewise.
 #include "py/mpconfig.h"
 
 #if defined(PICO_BUILD)

@@ -7,10 +7,11 @@
 #include "shared/readline/readline.h"
 
 #if MICROPY_HELPER_REPL
-// A board's build has the linker put these in the place of MicroPython's own (--wrap); programs, and the raw REPL, are not slowed down.
+// A board's build has the linker put these in place of MicroPython's own (--wrap); programs, the raw REPL are as fast.
 
-// Before each line at the prompt, the garbage of the last one goes: what the next line keeps (a model, a new name, a history entry) then lies
-// low in the heap, and the rest stays in one piece. The last Ctrl-C would keep the places where it came, wherever they lie.
+// Before each line at the prompt, the garbage of the last one goes: what the next line keeps (a model, a new name, a
+// history entry) then lies low in the heap, and the rest stays in one piece. The last Ctrl-C would keep the places
+// where it came, wherever they lie.
 int __real_readline(vstr_t *line, const char *prompt) __attribute__((weak));
 int __wrap_readline(vstr_t *line, const char *prompt);
 int __wrap_readline(vstr_t *line, const char *prompt) {
@@ -24,7 +25,8 @@ int __wrap_readline(vstr_t *line, const char *prompt) {
 }
 
 // TAB looks at every name, properties too, and what that makes is garbage: it goes before more of the line is typed.
-size_t __real_mp_repl_autocomplete(const char *str, size_t len, const mp_print_t *print, const char **found) __attribute__((weak));
+size_t __real_mp_repl_autocomplete(const char *str, size_t len, const mp_print_t *print, const char **found)
+    __attribute__((weak));
 size_t __wrap_mp_repl_autocomplete(const char *str, size_t len, const mp_print_t *print, const char **found);
 size_t __wrap_mp_repl_autocomplete(const char *str, size_t len, const mp_print_t *print, const char **found) {
     size_t n = __real_mp_repl_autocomplete(str, len, print, found);

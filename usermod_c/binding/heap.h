@@ -5,6 +5,6 @@
 #include "py/obj.h"
 
 bool mp_mica_on_heap(const void *p);
-void *mp_mica_block_of(mp_obj_t obj, void *head); // `head`, where that is the start of a heap block that obj owns, or null
+void *mp_mica_block_of(mp_obj_t obj, void *head); // `head`, where that begins a heap block that obj owns, or null
 
 #endif

@@ -10,7 +10,7 @@
 
 // ---- Loading ----
 
-// The start of the heap block that holds an object's bytes, null if we cannot tell: only these three are known to keep it.
+// The start of the heap block that holds an object's bytes, null if we cannot tell: only these three keep it.
 static void *head_of(mp_obj_t obj) {
     void *head = NULL;
     if (mp_obj_is_type(obj, &mp_type_bytes)) {
@@ -42,8 +42,8 @@ static void take_file(mp_mica_model_t *self, mp_obj_t obj) {
     }
     mp_buffer_info_t buf;
     if (!mp_get_buffer(obj, &buf, MP_BUFFER_READ)) {
-        mp_raise_msg_varg(&mp_type_TypeError, MP_ERROR_TEXT("a path, or the bytes of a .mica file, are expected, not %s"),
-            mp_obj_get_type_str(obj));
+        mp_raise_msg_varg(&mp_type_TypeError,
+            MP_ERROR_TEXT("a path, or the bytes of a .mica file, are expected, not %s"), mp_obj_get_type_str(obj));
     }
     self->file = obj;
     self->file_head = head_of(obj);
@@ -59,7 +59,7 @@ static void take_file(mp_mica_model_t *self, mp_obj_t obj) {
         memcpy(&expected, (const uint8_t *)buf.buf + MICA_HEADER_FILE_BYTES, sizeof(expected));
         bytes = MIN(bytes, expected);
     }
-    // Aligned, because every block of the heap is (arena.c asserts it). One more byte: a block of none is a null pointer.
+    // Aligned, because every block of the heap is (arena.c asserts it). One byte more: a block of none is null.
     uint8_t *copy = m_malloc_maybe(bytes + 1);
     if (copy == NULL) {
         mp_raise_msg_varg(&mp_type_MemoryError, MP_ERROR_TEXT("no free block of %u bytes to copy the model into; "
@@ -116,7 +116,8 @@ static void fill_by(mp_mica_model_t *self, const mica_tensor_t *t, mp_obj_t f, u
     };
     mp_obj_t filled = mp_call_function_n_kw(f, 3, 0, args);
     if (filled != mp_const_none && (mp_uint_t)mp_mica_get_int(filled) != t->bytes) {
-        mp_raise_msg_varg(&mp_type_ValueError, MP_ERROR_TEXT("rows %u to %u of the input: the function has filled %d of %u bytes"),
+        mp_raise_msg_varg(&mp_type_ValueError,
+            MP_ERROR_TEXT("rows %u to %u of the input: the function has filled %d of %u bytes"),
             (unsigned)begin, (unsigned)end, (int)mp_mica_get_int(filled), (unsigned)t->bytes);
     }
     mp_mica_model_in_place(MP_OBJ_FROM_PTR(self)); // it may have closed the model, or moved the arena
@@ -132,7 +133,8 @@ static void feed(void *context, uint32_t begin, uint32_t end, void *rows) {
     mica_rows_made(self->engine, id, &t); // bytes by what was there at load, whatever the file says now
     t.data = rows;
     if (self->source == MP_OBJ_NULL) {
-        mp_raise_msg(&mp_type_RuntimeError, MP_ERROR_TEXT("the input is fed: give the run a buffer with all rows, or a function"));
+        mp_raise_msg(&mp_type_RuntimeError,
+            MP_ERROR_TEXT("the input is fed: give the run a buffer with all rows, or a function"));
     }
     if (mp_obj_is_callable(self->source)) {
         fill_by(self, &t, self->source, begin, end);
@@ -184,8 +186,8 @@ mp_obj_t mp_mica_model_load(size_t n_args, const mp_obj_t *pos_args, mp_map_t *k
             self->arena->source == MP_OBJ_NULL ? "" : "; a buffer needs up to 31 more");
     }
     uint32_t options = MICA_LOAD_CHECKED | (args[ARG_missing_kernels].u_bool ? MICA_LOAD_MISSING_KERNELS : 0);
-    if (mica_load_with(options, self->tables, info.model_bytes, self->file_data, self->file_bytes, span.data, span.bytes, self->state,
-        info.state_bytes, &self->engine, &err) != MICA_OK) {
+    if (mica_load_with(options, self->tables, info.model_bytes, self->file_data, self->file_bytes, span.data,
+        span.bytes, self->state, info.state_bytes, &self->engine, &err) != MICA_OK) {
         self->engine = NULL;
         mp_mica_raise(&err, self->file_data, self->file_bytes);
     }
@@ -299,7 +301,8 @@ static mp_obj_t model_info(const mp_mica_model_t *self) {
 // Activations, scratch, state, tables, copies of constants, and the file unless it stays in flash.
 static mp_obj_t model_ram(const mp_mica_model_t *self) {
     const mica_info_t *info = mica_model_info(self->engine);
-    uint64_t bytes = (uint64_t)info->arena_bytes + mp_mica_scratch_of(info) + info->state_bytes + info->model_bytes + self->held_bytes;
+    uint64_t bytes = (uint64_t)info->arena_bytes + mp_mica_scratch_of(info) + info->state_bytes + info->model_bytes
+        + self->held_bytes;
     if (mp_mica_on_heap(self->file_data)) {
         bytes += info->file_bytes;
     }
@@ -342,7 +345,8 @@ static void model_attr(mp_obj_t self_in, qstr attr, mp_obj_t *dest) {
             break;
         }
         case MP_QSTR_source: // of the fed input, None
-            dest[0] = mp_mica_model_of(self_in)->source == MP_OBJ_NULL ? mp_const_none : mp_mica_model_of(self_in)->source;
+            dest[0] = mp_mica_model_of(self_in)->source == MP_OBJ_NULL ? mp_const_none
+                : mp_mica_model_of(self_in)->source;
             break;
         case MP_QSTR_copied:
             dest[0] = mp_obj_new_bool(mp_mica_model_of(self_in)->copied);
@@ -358,8 +362,8 @@ static void model_attr(mp_obj_t self_in, qstr attr, mp_obj_t *dest) {
             break;
         }
         case MP_QSTR_held: // bytes of constants that were copied; None where the whole file is in the heap
-            dest[0] = mp_mica_on_heap(mp_mica_model_of(self_in)->file_data) && mp_mica_model_of(self_in)->held == NULL ? mp_const_none
-                : mp_obj_new_int_from_uint(mp_mica_model_of(self_in)->held_bytes);
+            dest[0] = mp_mica_on_heap(mp_mica_model_of(self_in)->file_data) && mp_mica_model_of(self_in)->held == NULL
+                ? mp_const_none : mp_obj_new_int_from_uint(mp_mica_model_of(self_in)->held_bytes);
             break;
         case MP_QSTR_ram:
             dest[0] = model_ram(mp_mica_model_of(self_in));

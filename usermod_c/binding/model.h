@@ -21,7 +21,7 @@ typedef struct {
     mp_obj_t steps;
     mp_obj_t source;      // of the fed input: a buffer or a function; null where none has been given
     mp_mica_floats_t *floats; // of the output that read() looked at last; null where it had few values
-    uint8_t **held;       // for each step the copy of its constants in RAM behind its size, or null; null where no step has one
+    uint8_t **held;       // for each step its size and a copy of its constants in RAM, or null; null: no step has one
     size_t held_bytes;    // of all copies
     mp_obj_t *instead;    // for each step what replace() put in its place; null where nothing is, nor any kernel lacks
     uint32_t id; // of this load; marks the arena
@@ -33,11 +33,11 @@ typedef struct {
 } mp_mica_model_t;
 
 // arena.c: what a model has to do with arenas.
-uint32_t mp_mica_scratch_of(const mica_info_t *info); // bytes that it gets: what its file wants, at most what the board has
+uint32_t mp_mica_scratch_of(const mica_info_t *info); // bytes: what its file wants, at most what the board has
 void mp_mica_take_arena(mp_mica_model_t *self, mp_obj_t obj, const mica_info_t *info); // obj: the caller's, None
 #if MICA_SHARES_ARENA
 void mp_mica_leave_arena(mp_mica_model_t *self); // the static one; looks at nothing that may be on the heap
-void mp_mica_borrow_arena(mp_mica_model_t *self); // the static one, as scratch of a run, where it may; neither allocates nor raises
+void mp_mica_borrow_arena(mp_mica_model_t *self); // the static one, as scratch of a run; neither allocates nor raises
 void mp_mica_give_back(mp_mica_model_t *self);
 #else
 #define mp_mica_leave_arena(self)
@@ -62,7 +62,8 @@ void mp_mica_tensor_of(const mp_mica_model_t *self, uint32_t id, mica_tensor_t *
 mp_obj_t mp_mica_name_of(const mp_mica_model_t *self, const char *name);
 size_t mp_mica_element_size(char typecode);
 mp_obj_t mp_mica_new_view(void *head, void *p, size_t bytes, char typecode, bool writable);
-mp_obj_t mp_mica_tensor_view(const mp_mica_model_t *self, const mica_tensor_t *t, const mp_mica_span_t *arena, bool writable);
+mp_obj_t mp_mica_tensor_view(const mp_mica_model_t *self, const mica_tensor_t *t, const mp_mica_span_t *arena,
+    bool writable);
 uint32_t mp_mica_whole_bytes(const mica_tensor_t *t);
 void mp_mica_need_instead(mp_mica_model_t *self);
 

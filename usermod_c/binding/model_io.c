@@ -24,7 +24,8 @@ static mp_obj_t model_input(mp_obj_t self_in, mp_obj_t index) {
     const uint32_t id = input_id(self, index);
     mp_mica_tensor_of(self, id, &t);
     if (t.space == MICA_SPACE_ROWS) {
-        mp_raise_msg_varg(&mp_type_RuntimeError, MP_ERROR_TEXT("input %d is fed, it exists as a few rows only: give predict() a "
+        mp_raise_msg_varg(&mp_type_RuntimeError,
+            MP_ERROR_TEXT("input %d is fed, it exists as a few rows only: give predict() a "
             "buffer, or a function f(begin, end, buffer)"), (int)mp_mica_get_int(index));
     }
     return mp_mica_tensor_view(self, &t, &span, true);
@@ -54,7 +55,8 @@ static mp_obj_t model_output(mp_obj_t self_in, mp_obj_t index) {
 }
 MP_DEFINE_CONST_FUN_OBJ_2(mp_mica_model_output_obj, model_output);
 
-// write(i, values): values quantised into input i; of the fed input its buffer or function, which is kept for all runs to come. read(i): output i as a list of floats.
+// write(i, values): values quantised into input i; of the fed input its buffer or function, which is kept for all runs
+// to come. read(i): output i as a list of floats.
 static mp_obj_t model_write(mp_obj_t self_in, mp_obj_t index, mp_obj_t values) {
     mp_mica_model_t *self = mp_mica_model_to_write(self_in);
     mica_tensor_t t;
@@ -64,7 +66,8 @@ static mp_obj_t model_write(mp_obj_t self_in, mp_obj_t index, mp_obj_t values) {
     }
     if ((uint32_t)mp_mica_get_int(index) == mica_fed_input(self->engine)) {
         if (!mp_obj_is_callable(values)) {
-            mp_mica_values_check(&t, values, mp_mica_whole_bytes(&t) / (uint32_t)mp_mica_element_size(mp_mica_typecode(t.dtype)));
+            mp_mica_values_check(&t, values, mp_mica_whole_bytes(&t)
+                / (uint32_t)mp_mica_element_size(mp_mica_typecode(t.dtype)));
         }
         self->source = values;
         return mp_const_none;
@@ -73,8 +76,8 @@ static mp_obj_t model_write(mp_obj_t self_in, mp_obj_t index, mp_obj_t values) {
     const uint32_t far = mp_mica_values_store(&t, values, missing ? MP_MICA_NAN : 0);
     if (far != 0 && !self->told) {
         self->told = true;
-        mp_printf(&mp_plat_print, "mica: %u values of an input are far outside of all that the model can be given, and are cut off; "
-            "is it scaled as for mica pack --calib?\n", (unsigned)far);
+        mp_printf(&mp_plat_print, "mica: %u values of an input are far outside of all that the model can be given, and "
+            "are cut off; is it scaled as for mica pack --calib?\n", (unsigned)far);
     }
     return mp_const_none;
 }
@@ -172,7 +175,7 @@ MP_DEFINE_CONST_FUN_OBJ_3(mp_mica_model_store_tensor_obj, model_store_tensor);
 static mp_obj_t model_golden(mp_obj_t self_in, mp_obj_t index) {
     mp_mica_model_t *self = mp_mica_model_of(self_in);
     uint32_t i = mp_mica_index_of(index, mica_golden_count(self->engine), "golden vector");
-    void *vector = (void *)(uintptr_t)mica_golden(self->engine, i); // read only, says the view
+    void *vector = (void *)(uintptr_t)mica_golden(self->engine, i); // read only
     return mp_mica_new_view(self->file_head, vector, mica_golden_bytes(self->engine), 'B', false);
 }
 MP_DEFINE_CONST_FUN_OBJ_2(mp_mica_model_golden_obj, model_golden);
@@ -183,7 +186,8 @@ static mp_obj_t model_golden_crcs(mp_obj_t self_in, mp_obj_t index) {
     uint32_t i = mp_mica_index_of(index, mica_golden_count(self->engine), "golden vector");
     const uint8_t *crcs = mica_golden_crcs(self->engine, i);
     return crcs == NULL ? mp_const_none
-        : mp_mica_new_view(self->file_head, (void *)(uintptr_t)crcs, 4 * (size_t)mica_model_info(self->engine)->n_steps, 'I', false);
+        : mp_mica_new_view(self->file_head, (void *)(uintptr_t)crcs, 4 * (size_t)mica_model_info(self->engine)->n_steps,
+        'I', false);
 }
 MP_DEFINE_CONST_FUN_OBJ_2(mp_mica_model_golden_crcs_obj, model_golden_crcs);
 
@@ -220,7 +224,7 @@ MP_DEFINE_CONST_FUN_OBJ_VAR_BETWEEN(mp_mica_model_check_obj, 1, 2, model_check);
 
 // ---- Constants in RAM
 
-// Copies the constants of step i to `to`, if that is not null, with their places; returns the bytes that they take there. 0: none.
+// Copies the constants of step i to `to`, if that is not null, with their places; returns their bytes there. 0: none.
 static size_t copy_constants(const mp_mica_model_t *self, uint32_t i, uint8_t *to, const void *places[MICA_MAX_BLOBS]) {
     size_t total = 0;
     for (uint32_t k = 0; k < MICA_MAX_BLOBS; k++) {

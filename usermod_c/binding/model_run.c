@@ -16,7 +16,8 @@ static mp_obj_t model_begin(mp_obj_t self_in) {
     mp_mica_span_t span;
     mp_mica_check_arena(self, &span);
     if (!mp_mica_arena_take(&span, self->id)) {
-        mp_raise_msg(&mp_type_RuntimeError, MP_ERROR_TEXT("arena is busy: a run in it has not ended; its model's stop() gives it up"));
+        mp_raise_msg(&mp_type_RuntimeError,
+            MP_ERROR_TEXT("arena is busy: a run in it has not ended; its model's stop() gives it up"));
     }
     if (!mp_mica_arena_intact(self->arena)) {
         mp_mica_arena_release(&span, self->id);
@@ -74,8 +75,8 @@ static void run_strip(const mp_mica_model_t *self, uint32_t i, uint32_t begin, u
     while (begin < end) {
         mica_call_t call;
         if (!mica_strip_next(self->engine, i, begin, &call)) {
-            mp_raise_msg_varg(&mp_type_ValueError, MP_ERROR_TEXT("row %u of the strip: its rows run from 0 on, one behind the other"),
-                (unsigned)begin);
+            mp_raise_msg_varg(&mp_type_ValueError,
+                MP_ERROR_TEXT("row %u of the strip: its rows run from 0 on, one behind the other"), (unsigned)begin);
         }
         const uint32_t rows = MIN(call.rows - call.row, end - begin);
         if (!runs_elsewhere(self, call.step)) {
@@ -148,7 +149,8 @@ static void step_attr(mp_obj_t self_in, qstr attr, mp_obj_t *dest) {
     }
     if (attr == MP_QSTR_rows) {
         const mp_mica_model_t *model = mp_mica_model_of(MP_OBJ_FROM_PTR(self->model));
-        dest[0] = mp_obj_new_int_from_uint(self->strip ? mica_step_rows(model->engine, self->index) : rows_of(model, self->index));
+        dest[0] = mp_obj_new_int_from_uint(self->strip ? mica_step_rows(model->engine, self->index)
+            : rows_of(model, self->index));
     } else if (attr == MP_QSTR_first) {
         dest[0] = MP_OBJ_NEW_SMALL_INT(self->index);
     } else if (attr == MP_QSTR_strip) {
@@ -207,12 +209,14 @@ static mp_obj_t model_ran(mp_obj_t self_in, mp_obj_t rows) {
 }
 MP_DEFINE_CONST_FUN_OBJ_2(mp_mica_model_ran_obj, model_ran);
 
-// rows(id): (first, made, have): rows [first, have) of a tensor are in memory, of which the last call made [made, have).
+// rows(id): (first, made, have): rows [first, have) of a tensor are in memory, [made, have) by the last call.
 static mp_obj_t model_rows(mp_obj_t self_in, mp_obj_t index) {
     mp_mica_model_t *self = mp_mica_model_of(self_in);
     uint32_t v[3];
-    mica_tensor_rows(self->engine, mp_mica_index_of(index, mica_model_info(self->engine)->n_tensors, "tensor"), &v[0], &v[1], &v[2]);
-    mp_obj_t items[] = { mp_obj_new_int_from_uint(v[0]), mp_obj_new_int_from_uint(v[1]), mp_obj_new_int_from_uint(v[2]) };
+    mica_tensor_rows(self->engine, mp_mica_index_of(index, mica_model_info(self->engine)->n_tensors, "tensor"), &v[0],
+        &v[1], &v[2]);
+    mp_obj_t items[] = { mp_obj_new_int_from_uint(v[0]), mp_obj_new_int_from_uint(v[1]),
+        mp_obj_new_int_from_uint(v[2]) };
     return mp_obj_new_tuple(3, items);
 }
 MP_DEFINE_CONST_FUN_OBJ_2(mp_mica_model_rows_obj, model_rows);
@@ -284,10 +288,11 @@ static mp_obj_t model_step_constant(size_t n_args, const mp_obj_t *args) {
     }
     const void *data = mica_step_constant(self->engine, i, k, &bytes);
     if (data == NULL || bytes % mp_mica_element_size(*typecode) != 0) {
-        mp_raise_msg_varg(&mp_type_ValueError, MP_ERROR_TEXT("step %u: constant %u does not lie in the file; pack the model again"),
+        mp_raise_msg_varg(&mp_type_ValueError,
+            MP_ERROR_TEXT("step %u: constant %u does not lie in the file; pack the model again"),
             (unsigned)i, (unsigned)k);
     }
-    return mp_mica_new_view(self->file_head, (void *)(uintptr_t)data, bytes, *typecode, false); // read only, says the view
+    return mp_mica_new_view(self->file_head, (void *)(uintptr_t)data, bytes, *typecode, false); // read only
 }
 MP_DEFINE_CONST_FUN_OBJ_VAR_BETWEEN(mp_mica_model_step_constant_obj, 4, 4, model_step_constant);
 

@@ -34,7 +34,8 @@ mp_mica_model_t *mp_mica_model_to_write(mp_obj_t self_in) {
     mp_mica_check_arena(self, &span);
     const mp_mica_control_t *c = span.control;
     if (c != NULL && mp_mica_arena_owner(&span) != 0 && c->busy != 0 && c->busy != self->id) {
-        mp_raise_msg(&mp_type_RuntimeError, MP_ERROR_TEXT("arena is busy: a run in it has not ended; its model's stop() gives it up"));
+        mp_raise_msg(&mp_type_RuntimeError,
+            MP_ERROR_TEXT("arena is busy: a run in it has not ended; its model's stop() gives it up"));
     }
     return self;
 }
@@ -81,7 +82,8 @@ mp_obj_t mp_mica_new_view(void *head, void *p, size_t bytes, char typecode, bool
     return MP_OBJ_FROM_PTR(view);
 }
 
-mp_obj_t mp_mica_tensor_view(const mp_mica_model_t *self, const mica_tensor_t *t, const mp_mica_span_t *arena, bool writable) {
+mp_obj_t mp_mica_tensor_view(const mp_mica_model_t *self, const mica_tensor_t *t, const mp_mica_span_t *arena,
+    bool writable) {
     const bool in_arena = t->space == MICA_SPACE_ARENA || t->space == MICA_SPACE_ROWS;
     void *head = in_arena ? arena->head : t->space == MICA_SPACE_STATE ? self->state : self->file_head;
     return mp_mica_new_view(head, t->data, t->bytes, mp_mica_typecode(t->dtype),

@@ -21,7 +21,7 @@
 #ifndef MICA_SCRATCH_BYTES
 #define MICA_SCRATCH_BYTES (16384)
 #endif
-// Where a model that dies can say so, the static arena is scratch for one that is larger. (A native module has no static memory.)
+// Where a model that dies can say so, the static arena is scratch for a larger one. (Native modules have none.)
 #define MICA_SHARES_ARENA (MICROPY_ENABLE_FINALISER && MICA_ARENA_BYTES > 0 && !MICROPY_ENABLE_DYNRUNTIME)
 
 // Who uses an arena. In a caller's buffer it lies in the buffer itself, so that two models given the same bytearray
@@ -99,7 +99,7 @@ MP_DECLARE_CONST_FUN_OBJ_VAR_BETWEEN(mp_mica_cores_obj);
 extern const mp_obj_type_t mp_mica_quantised_type; // what holds a tensor's own integers
 char mp_mica_typecode(uint8_t dtype); // of a memoryview: 'b', 'B', 'h', 'i' or 'f'
 mp_int_t mp_mica_get_int(mp_obj_t obj); // of an int itself: calls no __int__
-// Returns how many values lie farther outside of the tensor's range than it is wide. odd: what it takes besides numbers.
+// Returns how many values lie farther outside of the tensor's range than it is wide. odd: what else it takes.
 enum { MP_MICA_NAN = 1, MP_MICA_INFINITY = 2 };
 uint32_t mp_mica_values_store(const mica_tensor_t *t, mp_obj_t values, uint8_t odd);
 // A buffer that stands for a whole tensor of n elements: raises where it is no such one. Then part of it into part of
@@ -112,7 +112,7 @@ typedef struct {
     int32_t zero_point;
     mp_obj_t made[256];
 } mp_mica_floats_t;
-mp_obj_t mp_mica_values_load(const mica_tensor_t *t, mp_mica_floats_t **kept); // kept: where long tensors of bytes keep them, or null
+mp_obj_t mp_mica_values_load(const mica_tensor_t *t, mp_mica_floats_t **kept); // kept: of long tensors of bytes
 void mp_mica_values_load_into(const mica_tensor_t *t, mp_obj_t buffer); // allocates nothing
 
 // raw.c: kernels on any buffers

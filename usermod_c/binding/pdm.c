@@ -15,8 +15,8 @@ static void *get_buffer(mp_obj_t obj, size_t *bytes, size_t align, mp_uint_t fla
     return buf.buf;
 }
 
-// pdm(ratio, gain): a new filter, as a bytearray. pdm(filter, bits, samples, address): what DMA has written to a ring of bits, up to this
-// address, goes to a ring of samples; returns how many these were so far, modulo 2^24. Allocates nothing.
+// pdm(ratio, gain): a new filter, as a bytearray. pdm(filter, bits, samples, address): what DMA has written to a ring
+// of bits, up to this address, goes to a ring of samples; returns how many so far, modulo 2^24. Allocates nothing.
 static mp_obj_t module_pdm(size_t n_args, const mp_obj_t *args) {
     size_t bytes, room;
     if (n_args < 4) {

@@ -14,8 +14,8 @@ static void *get_raw(mp_obj_t obj, const char *name, mp_uint_t flags, char typec
     const size_t size = mp_binary_get_size('@', typecode, NULL);
     mp_buffer_info_t buf;
     if (mp_obj_is_str(obj) || !mp_get_buffer(obj, &buf, flags)) {
-        mp_raise_msg_varg(&mp_type_TypeError, (flags & MP_BUFFER_WRITE) ? MP_ERROR_TEXT("%s: a writable buffer is expected")
-            : MP_ERROR_TEXT("%s: a buffer is expected"), name);
+        mp_raise_msg_varg(&mp_type_TypeError, (flags & MP_BUFFER_WRITE)
+            ? MP_ERROR_TEXT("%s: a writable buffer is expected") : MP_ERROR_TEXT("%s: a buffer is expected"), name);
     }
     bool plain = buf.typecode == 'B' || buf.typecode == BYTEARRAY_TYPECODE;
     if (buf.typecode > 0 && strchr("bhHiIlL", buf.typecode) != NULL) {
@@ -25,7 +25,8 @@ static void *get_raw(mp_obj_t obj, const char *name, mp_uint_t flags, char typec
         mp_raise_msg_varg(&mp_type_TypeError, MP_ERROR_TEXT("%s: an array('%c') is expected"), name, typecode);
     }
     if ((uintptr_t)buf.buf % size != 0 || buf.len > MICA_MAX_BYTES) {
-        mp_raise_msg_varg(&mp_type_ValueError, MP_ERROR_TEXT("%s: not aligned to %u bytes, or too long"), name, (unsigned)size);
+        mp_raise_msg_varg(&mp_type_ValueError, MP_ERROR_TEXT("%s: not aligned to %u bytes, or too long"), name,
+            (unsigned)size);
     }
     *bytes = (uint32_t)buf.len;
     return buf.buf;
@@ -46,7 +47,8 @@ static size_t get_items(mp_obj_t obj, size_t least, size_t most, const char *nam
         mp_obj_get_array(obj, &n, items);
     }
     if (n < least || n > most) {
-        mp_raise_msg_varg(&mp_type_ValueError, MP_ERROR_TEXT("%s: a tuple of %u to %u is expected"), name, (unsigned)least, (unsigned)most);
+        mp_raise_msg_varg(&mp_type_ValueError, MP_ERROR_TEXT("%s: a tuple of %u to %u is expected"), name,
+            (unsigned)least, (unsigned)most);
     }
     return n;
 }
@@ -110,7 +112,8 @@ static mp_obj_t run_kernel(size_t n_args, const mp_obj_t *args) {
     char text[160];
     mica_error_text(&err, NULL, 0, text, sizeof(text));
     char *remedy = strchr(text, ';'); // for files
-    mp_obj_t why[] = { mp_obj_new_str(text, remedy == NULL ? strlen(text) : (size_t)(remedy - text)), MP_OBJ_NEW_SMALL_INT(place) };
+    mp_obj_t why[] = { mp_obj_new_str(text, remedy == NULL ? strlen(text) : (size_t)(remedy - text)),
+        MP_OBJ_NEW_SMALL_INT(place) };
     return mp_obj_new_tuple(2, why);
 }
 MP_DEFINE_CONST_FUN_OBJ_VAR_BETWEEN(mp_mica_run_kernel_obj, 6, 6, run_kernel);

@@ -28,7 +28,8 @@ static mp_obj_t module_see(size_t n_args, const mp_obj_t *args) {
         mp_raise_ValueError(MP_ERROR_TEXT("see: numbers that are no picture"));
     }
     if (frame.len != mica_picture_bytes(&p)) {
-        mp_raise_msg_varg(&mp_type_ValueError, MP_ERROR_TEXT("see: the frame has %u bytes; %u x %u pixels of its format have %u"),
+        mp_raise_msg_varg(&mp_type_ValueError,
+            MP_ERROR_TEXT("see: the frame has %u bytes; %u x %u pixels of its format have %u"),
             (unsigned)frame.len, (unsigned)p.width, (unsigned)p.height, (unsigned)mica_picture_bytes(&p));
     }
     const mp_int_t begin = mp_mica_get_int(args[3]), end = mp_mica_get_int(args[4]);

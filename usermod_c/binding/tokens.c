@@ -7,7 +7,8 @@
 #ifndef MICA_WITHOUT_TOKENS
 static void vocabulary(const mica_model_t *m, mica_tokens_t *t) {
     if (!mica_tokens(m, t)) {
-        mp_raise_msg(&mp_type_ValueError, MP_ERROR_TEXT("this model has no tokens in its file: pack it with mica pack --tokens"));
+        mp_raise_msg(&mp_type_ValueError,
+            MP_ERROR_TEXT("this model has no tokens in its file: pack it with mica pack --tokens"));
     }
 }
 
@@ -57,7 +58,8 @@ mp_obj_t mp_mica_encode(const mica_model_t *m, mp_obj_t text_in) {
     const bool has_one = (t.flags & MICA_TOKEN_FLAG_BARE) && buf.len != 0 && *(const uint8_t *)buf.buf == ' ';
     const size_t space = buf.len != 0 && (t.flags & MICA_TOKEN_FLAG_SPACE) && !has_one ? 1 : 0, n = buf.len + space;
     if (n >= UINT16_MAX) {
-        mp_raise_msg_varg(&mp_type_ValueError, MP_ERROR_TEXT("a text of %u bytes; at most 65533 are allowed"), (unsigned)buf.len);
+        mp_raise_msg_varg(&mp_type_ValueError, MP_ERROR_TEXT("a text of %u bytes; at most 65533 are allowed"),
+            (unsigned)buf.len);
     }
     uint8_t *work = m_new(uint8_t, mica_encode_bytes(n) + n); // the tokens, and behind them the text
     uint8_t *text = work + mica_encode_bytes(n);
@@ -73,8 +75,10 @@ mp_obj_t mp_mica_encode(const mica_model_t *m, mp_obj_t text_in) {
         }
         char shown[5] = { 0 };
         memcpy(shown, text + failed, end - failed);
-        mp_raise_msg_varg(&mp_type_ValueError, MP_ERROR_TEXT("the vocabulary has no piece for '%s', byte %u of the text; leave it out"),
-            (uint8_t)shown[0] < 0x80 || end - failed > 1 ? shown : "?", (unsigned)(failed < space ? 0 : failed - space));
+        mp_raise_msg_varg(&mp_type_ValueError,
+            MP_ERROR_TEXT("the vocabulary has no piece for '%s', byte %u of the text; leave it out"),
+            (uint8_t)shown[0] < 0x80 || end - failed > 1 ? shown : "?",
+            (unsigned)(failed < space ? 0 : failed - space));
     }
     mp_obj_t list = mp_obj_new_list(0, NULL);
     for (uint32_t i = 0; i < count; i++) {
@@ -93,13 +97,14 @@ static mp_obj_t module_sample(size_t n_args, const mp_obj_t *args) {
     const mp_int_t temperature = mp_mica_get_int(args[2]), top_k = mp_mica_get_int(args[3]);
     if (scores.len == 0 || scores.len > MICA_MAX_TOKENS || temperature < 0 || temperature > 10000 || top_k < 1
         || (mp_uint_t)top_k > scores.len || state.len != 4) {
-        mp_raise_ValueError(MP_ERROR_TEXT("sample: int8 scores, 0 to 10000, 1 to their number, and a state of 4 bytes are expected"));
+        mp_raise_ValueError(MP_ERROR_TEXT(
+            "sample: int8 scores, 0 to 10000, 1 to their number, and a state of 4 bytes are expected"));
     }
     uint32_t s;
     memcpy(&s, state.buf, sizeof(s));
     s = s ? s : 1;
-    const uint32_t token = mica_sample(scores.buf, (uint32_t)scores.len, (float)mp_obj_get_float(args[1]), (uint32_t)temperature,
-        (uint32_t)top_k, &s);
+    const uint32_t token = mica_sample(scores.buf, (uint32_t)scores.len, (float)mp_obj_get_float(args[1]),
+        (uint32_t)temperature, (uint32_t)top_k, &s);
     memcpy(state.buf, &s, sizeof(s));
     return MP_OBJ_NEW_SMALL_INT(token);
 }

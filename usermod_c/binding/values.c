@@ -185,14 +185,15 @@ static void put_bytes(sink_t *s, const uint8_t *from, size_t n) {
     s->filled += (uint32_t)n;
 }
 
-// Raises TypeError where a buffer may well be the tensor itself: of its own signed type with a scale, or of all its bytes.
+// Raises TypeError where a buffer may be the tensor itself: of its signed type with a scale, or of all its bytes.
 static void check_meaning(const mp_buffer_info_t *buf, const sink_t *s) {
     const bool own = buf->typecode == s->typecode && (s->typecode == 'b' || s->typecode == 'h')
         && (bits_of(s->scale) != 0x3f800000 || s->zero_point != 0); // without a scale both are the same
-    const bool all = s->size > 1 && buf->len == s->bytes && (buf->typecode == 'B' || buf->typecode == BYTEARRAY_TYPECODE);
+    const bool all = s->size > 1 && buf->len == s->bytes
+        && (buf->typecode == 'B' || buf->typecode == BYTEARRAY_TYPECODE);
     if (own || all) {
-        mp_raise_TypeError(MP_ERROR_TEXT("this array may be numbers or the quantised tensor: give a list of numbers, or "
-            "mica.Quantised(array)"));
+        mp_raise_TypeError(MP_ERROR_TEXT(
+            "this array may be numbers or the quantised tensor: give a list of numbers, or mica.Quantised(array)"));
     }
 }
 
@@ -255,7 +256,8 @@ static void put_any(sink_t *s, mp_obj_t values) {
         return;
     }
     mp_buffer_info_t buf;
-    if (mp_obj_is_str(values) || mp_obj_is_type(values, &mp_mica_quantised_type) || !mp_get_buffer(values, &buf, MP_BUFFER_READ)) {
+    if (mp_obj_is_str(values) || mp_obj_is_type(values, &mp_mica_quantised_type)
+        || !mp_get_buffer(values, &buf, MP_BUFFER_READ)) {
         mp_raise_msg_varg(&mp_type_TypeError, MP_ERROR_TEXT("numbers, lists, tuples or buffers are expected, not %s"),
             mp_obj_get_type_str(values));
     }
@@ -298,7 +300,8 @@ static sink_t sink_of(const mica_tensor_t *t) {
 // Raises ValueError unless a buffer is as long as n values of `size` bytes.
 static void check_length(const mp_buffer_info_t *buf, size_t size, uint32_t n) {
     if (buf->len != n * size) {
-        mp_raise_msg_varg(&mp_type_ValueError, MP_ERROR_TEXT("a buffer of %u bytes is expected for %u values, not of %u"),
+        mp_raise_msg_varg(&mp_type_ValueError,
+            MP_ERROR_TEXT("a buffer of %u bytes is expected for %u values, not of %u"),
             (unsigned)(n * size), (unsigned)n, (unsigned)buf->len);
     }
 }
@@ -334,8 +337,8 @@ static const uint8_t *quantised_of(const sink_t *s, mp_obj_t values, uint32_t n)
     mp_get_buffer_raise(values, &buf, MP_BUFFER_READ);
     const bool plain = buf.typecode == 'b' || buf.typecode == 'B' || buf.typecode == BYTEARRAY_TYPECODE;
     if (!plain && buf.typecode != s->typecode) {
-        mp_raise_msg_varg(&mp_type_TypeError, MP_ERROR_TEXT("Quantised: a buffer of '%c' or bytes is expected, not of '%c'"),
-            s->typecode, buf.typecode);
+        mp_raise_msg_varg(&mp_type_TypeError,
+            MP_ERROR_TEXT("Quantised: a buffer of '%c' or bytes is expected, not of '%c'"), s->typecode, buf.typecode);
     }
     check_length(&buf, s->size, n);
     return buf.buf;
@@ -363,7 +366,8 @@ static const uint8_t *frame_of(const sink_t *s, mp_obj_t buffer, uint32_t n, mp_
         return own;
     }
     if (mp_obj_is_str(buffer) || !mp_get_buffer(buffer, buf, MP_BUFFER_READ)) {
-        mp_raise_msg_varg(&mp_type_TypeError, MP_ERROR_TEXT("a fed input takes a buffer of all its values or a function, not %s"),
+        mp_raise_msg_varg(&mp_type_TypeError,
+            MP_ERROR_TEXT("a fed input takes a buffer of all its values or a function, not %s"),
             mp_obj_get_type_str(buffer));
     }
     check_length(buf, buffer_element(buf, s), n);
@@ -426,7 +430,7 @@ static mp_mica_floats_t *floats_of(const mica_tensor_t *t, mp_mica_floats_t **ke
     return f;
 }
 
-// A float never changes and a byte has few values: lists share those that are equal, which spares most of the heap's work.
+// A float never changes and a byte has few values: lists share equal ones, which spares most of the heap's work.
 static void load_bytes(const mica_tensor_t *t, uint32_t n, mp_mica_floats_t *f, mp_obj_t *items) {
     for (uint32_t i = 0; i < n; i++) {
         mp_obj_t *made = &f->made[((const uint8_t *)t->data)[i]];
@@ -466,8 +470,8 @@ void mp_mica_values_load_into(const mica_tensor_t *t, mp_obj_t buffer) {
     const uint32_t n = t->bytes / (uint32_t)size;
     const bool floats = buf.typecode == 'f' || buf.typecode == 'd';
     if (!floats && buf.typecode != typecode && buf.typecode != 'B' && buf.typecode != BYTEARRAY_TYPECODE) {
-        mp_raise_msg_varg(&mp_type_TypeError, MP_ERROR_TEXT("a buffer of 'f', 'd', '%c' or bytes is expected, not '%c'"),
-            typecode, buf.typecode);
+        mp_raise_msg_varg(&mp_type_TypeError,
+            MP_ERROR_TEXT("a buffer of 'f', 'd', '%c' or bytes is expected, not '%c'"), typecode, buf.typecode);
     }
     check_length(&buf, buf.typecode == 'f' ? sizeof(float) : floats ? sizeof(double) : size, n);
     if (!floats) {

@@ -39,7 +39,8 @@ bool mica_worker_ready(void) {
         done = xSemaphoreCreateBinary();
     }
     if (done != NULL && task == NULL
-        && xTaskCreatePinnedToCore(worker, "mica", STACK_BYTES, NULL, PRIORITY, &task, 1 - xPortGetCoreID()) != pdPASS) {
+        && xTaskCreatePinnedToCore(worker, "mica", STACK_BYTES, NULL, PRIORITY, &task, 1 - xPortGetCoreID())
+        != pdPASS) {
         task = NULL;
     }
     return task != NULL;

@@ -1,11 +1,11 @@
 // The second core of RP2040 and RP2350, beside MicroPython's _thread, which may take it away at any time, and beside
 // flash writes, during which nothing may run from flash:
 //
-// * Between jobs the core waits in a loop in RAM that reads RAM alone. A job runs from flash, but core 0 is inside our C
-//   function meanwhile, so it writes no flash.
+// * Between jobs the core waits in a loop in RAM that reads RAM alone. A job runs from flash, but core 0 is inside our
+//   C function meanwhile, so it writes no flash.
 // * core1_entry is set while a job runs, as for a Python thread: _thread then says "core1 in use".
-// * A soft reset, or _thread, resets the core without a word. So each job is answered for when it is taken; where no answer
-//   comes, the core is reset and started again, and where that fails too (an emulator with one core), there is none.
+// * A soft reset, or _thread, resets the core without a word. So each job is answered for when it is taken; where no
+//   answer comes, the core is reset and started again, and where that fails (an emulator with one core), it is over.
 // * The FIFO between the cores belongs to the lockout for flash writes; here it is used only to start the core.
 #include "py/mpconfig.h"
 #include "worker.h"
@@ -23,7 +23,7 @@
 #define ANSWER_US (200) // a core that waits takes a job within a microsecond
 #define START_US (2000) // for each of the six words that start a core
 
-// Kernels keep some 1200 bytes on the stack. SCRATCH_X is the bank meant for core 1's; MicroPython 1.28 gave it to core 0's.
+// Kernels keep some 1200 bytes on the stack. SCRATCH_X is the bank for core 1; MicroPython 1.28 gave it to core 0.
 #if MICROPY_VERSION >= MICROPY_MAKE_VERSION(1, 28, 0)
 static uint32_t stack[768] __attribute__((aligned(8)));
 #else
@@ -58,7 +58,8 @@ static void __not_in_flash_func(worker)(void) {
 
 // The boot ROM starts the core without the pointer that variables are found by.
 static void __attribute__((naked)) entry(void) {
-    __asm volatile (".option push\n.option norelax\nla gp, __global_pointer$\n.option pop\nla a0, %0\njr a0" : : "i" (worker));
+    __asm volatile (".option push\n.option norelax\nla gp, __global_pointer$\n.option pop\nla a0, %0\njr a0"
+        : : "i" (worker));
 }
 #else
 #define VECTORS scb_hw->vtor
@@ -79,7 +80,8 @@ static bool launch(void) {
                 __sev();
             }
             uint32_t answer;
-            if (!multicore_fifo_push_timeout_us(words[i], START_US) || !multicore_fifo_pop_timeout_us(START_US, &answer)) {
+            if (!multicore_fifo_push_timeout_us(words[i], START_US)
+                || !multicore_fifo_pop_timeout_us(START_US, &answer)) {
                 return false;
             }
             if (answer != words[i]) {

@@ -102,7 +102,8 @@ enum {
 mica_status_t mica_load_with(uint32_t options, void *mem, size_t mem_bytes, const void *base, size_t len, void *arena,
     size_t arena_bytes, void *state, size_t state_bytes, mica_model_t **model, mica_error_t *err);
 bool mica_step_has_kernel(const mica_model_t *m, uint32_t i);
-// From now on steps use this memory as scratch in the place of the rest of the arena: aligned to MICA_ALIGN, info.scratch_min or more.
+// From now on steps use this memory as scratch in the place of the rest of the arena: aligned to MICA_ALIGN,
+// info.scratch_min or more.
 void mica_set_scratch(mica_model_t *m, void *scratch, size_t bytes);
 
 const mica_info_t *mica_model_info(const mica_model_t *m);
@@ -128,11 +129,13 @@ mica_status_t mica_run_single(const mica_single_t *c, mica_error_t *err);  // no
 // all at once, is mica_run_step(). Each takes a range of the output's rows and a share of the scratch. What a row is:
 // of an image or a matrix, a row; of an image one row high under a window, such as a signal, a column; of a fully
 // connected layer with one row of outputs, four of them; of what a table or a sum makes, an element.
-// mica_step_has_parts() is false where there is too little to share: fewer rows than parts, and rows that cannot be cut further (a pointwise
-// convolution's can, and the one of a global pool); or where a share is less than a step needs. mica_rows_have_parts(): of a range.
+// mica_step_has_parts() is false where there is too little to share: fewer rows than parts, and rows that cannot be cut
+// further (a pointwise convolution's can, and the one of a global pool); or where a share is less than a step needs.
+// mica_rows_have_parts(): of a range.
 uint32_t mica_step_rows(const mica_model_t *m, uint32_t i);
-// The same between two moments: rows [begin, end) of the output, begin < end <= mica_step_rows(). All rows, in any ranges and
-// order, are mica_run_step(). Between two ranges nothing is kept outside of arena and state, and nothing in the scratch.
+// The same between two moments: rows [begin, end) of the output, begin < end <= mica_step_rows(). All rows, in any
+// ranges and order, are mica_run_step(). Between two ranges nothing is kept outside of arena and state, and nothing in
+// the scratch.
 void mica_run_rows(const mica_model_t *m, uint32_t i, uint32_t begin, uint32_t end);
 // And both: a range of rows in parts.
 void mica_run_rows_part(const mica_model_t *m, uint32_t i, uint32_t begin, uint32_t end, uint32_t part, uint32_t parts);
@@ -159,10 +162,11 @@ typedef struct {
 // The call in which row `at` of strip i lies; false where the strip is not there, or at its end. 0 begins again.
 bool mica_strip_next(const mica_model_t *m, uint32_t i, uint32_t at, mica_call_t *call);
 void mica_strip_ran(const mica_model_t *m, uint32_t rows);  // so many more rows of that call have been made
-// A fed input (`mica pack --feed`) exists only as the few rows that are being read. Right before a call that reads rows which are
-// not there yet, the engine has them delivered: feed(context, begin, end, rows) fills rows [begin, end) of the input, quantised,
-// end - begin times the bytes of a row. Within a run they follow each other from 0 on; rows that nothing reads may be left out at
-// the end. It may leave by a jump: the run is over then, and the next one begins anew. Without a feed the rows are zero points.
+// A fed input (`mica pack --feed`) exists only as the few rows that are being read. Right before a call that reads rows
+// which are not there yet, the engine has them delivered: feed(context, begin, end, rows) fills rows [begin, end) of
+// the input, quantised, end - begin times the bytes of a row. Within a run they follow each other from 0 on; rows that
+// nothing reads may be left out at the end. It may leave by a jump: the run is over then, and the next one begins anew.
+// Without a feed the rows are zero points.
 typedef void (*mica_feed_t)(void *context, uint32_t begin, uint32_t end, void *rows);
 void mica_set_feed(const mica_model_t *m, mica_feed_t feed, void *context);
 uint32_t mica_fed_input(const mica_model_t *m);  // its place among the inputs; UINT32_MAX where none is fed
@@ -193,9 +197,9 @@ void mica_step_info(const mica_model_t *m, uint32_t i, mica_step_info_t *out);
 // aligned to MICA_BLOB_ALIGN, and *bytes, 0 where the step has none there; null where it does not lie inside DATA.
 int32_t mica_step_param(const mica_model_t *m, uint32_t i, uint32_t k);
 const void *mica_step_constant(const mica_model_t *m, uint32_t i, uint32_t k, uint32_t *bytes);
-// Memory that makes its readers wait, such as flash behind a cache: who can bring constants from there before they are needed.
+// Memory that makes its readers wait, such as flash behind a cache: who can bring constants before they are needed.
 typedef struct mica_fetch {
-    bool (*take)(const void *from, size_t bytes);  // whether it brings these bytes now; if so, nobody else can have it until give()
+    bool (*take)(const void *from, size_t bytes);  // whether it brings these bytes now; if so, it is taken until give()
     void (*begin)(void *to, const void *from, size_t bytes);  // starts to bring them: whole words, from and to words
     void (*wait)(void);  // until they are there
     void (*give)(void);  // after a wait
@@ -203,8 +207,9 @@ typedef struct mica_fetch {
 // Null at first: constants are read where they lie. Not while the model runs.
 void mica_set_fetch(mica_model_t *m, const mica_fetch_t *fetch);
 
-// From now on step i reads its constants at blobs[0 .. MICA_MAX_BLOBS - 1]: copies of those in the file, each aligned to MICA_ALIGN and
-// none a null pointer; they must stay there as long as the model. Not while the step runs. On failure nothing changes.
+// From now on step i reads its constants at blobs[0 .. MICA_MAX_BLOBS - 1]: copies of those in the file, each aligned
+// to MICA_ALIGN and none a null pointer; they must stay there as long as the model. Not while it runs. On failure
+// nothing changes.
 mica_status_t mica_move_constants(mica_model_t *m, uint32_t i, const void *const *blobs, mica_error_t *err);
 
 // Tensor id of model input or output i; MICA_NO_TENSOR beyond the last.
@@ -214,7 +219,8 @@ uint16_t mica_output_id(const mica_model_t *m, uint32_t i);
 bool mica_tensor(const mica_model_t *m, uint32_t id, mica_tensor_t *out);
 // Value of a metadata key, or null.
 const char *mica_metadata(const mica_model_t *m, const char *key);
-// The vocabulary of a language model, or with the flag CLASSES of one that takes a text of so many tokens. They count from 0. MICA_NO_TOKEN where there is no such token, input or output.
+// The vocabulary of a language model, or with the flag CLASSES of one that takes a text of so many tokens. They count
+// from 0. MICA_NO_TOKEN where there is no such token, input or output.
 typedef struct {
     uint32_t count;                           // tokens
     uint16_t begin, end;                      // tokens before a text and behind it
@@ -234,8 +240,8 @@ static inline size_t mica_encode_bytes(size_t n) {
     return 8 * (n + 2);
 }
 uint32_t mica_encode(const mica_model_t *m, uint8_t *text, uint32_t n, void *work, uint32_t *failed);
-// A token by the scores y[0..n), int8 of a scale: at temperature / 1000, 0 to 10000 (0: the largest), among the top_k largest, 1 to n.
-// *state: of xorshift32, not 0; taken one step further unless the temperature is 0.
+// A token by the scores y[0..n), int8 of a scale: at temperature / 1000, 0 to 10000 (0: the largest), among the top_k
+// largest, 1 to n. *state: of xorshift32, not 0; taken one step further unless the temperature is 0.
 uint32_t mica_sample(const int8_t *y, uint32_t n, float scale, uint32_t temperature, uint32_t top_k, uint32_t *state);
 
 // Golden vectors: number of them, and the bytes of vector i (inputs, then outputs; each padded to 4), or null.
@@ -264,8 +270,9 @@ bool mica_kernel_present(uint32_t id);
 char *mica_error_text(const mica_error_t *err, const void *base, size_t len, char *buf, size_t bytes);
 
 #ifdef MICA_PACKED_TEXTS
-// Where the build packs messages (native modules, toolchain/native_image.py): a byte from 0x80 on stands for two others. Writes one as it
-// was, as much as there is room for, and a zero; returns its length. Only our own texts: a name out of a file is UTF-8.
+// Where the build packs messages (native modules, toolchain/native_image.py): a byte from 0x80 on stands for two
+// others. Writes one as it was, as much as there is room for, and a zero; returns its length. Only our own texts: a
+// name out of a file is UTF-8.
 extern const uint8_t mica_text_pairs[128][2];
 size_t mica_text(const char *text, char *buf, size_t bytes);
 #endif

@@ -11,7 +11,7 @@
 // A word of four bytes. Both kinds of access are to the same objects, so the compiler must not assume otherwise.
 typedef uint32_t __attribute__((may_alias)) mica_word_t;
 
-// Requantisation relies on >> of a negative number filling with the sign (implementation-defined in C99; GCC, Clang: yes).
+// Requantisation relies on >> of a negative number filling with the sign (C99 leaves it open; GCC and Clang do).
 typedef char mica_port_needs_arithmetic_shift[(-5 >> 1) == -3 ? 1 : -1];
 
 #endif

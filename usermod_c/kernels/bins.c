@@ -1,6 +1,8 @@
-// How many bits a number has, and from a frame to the squares of its bins, for log_mel_s8, pcen_s8 and axes_s8; contract in log_mel.h, arithmetic in SPEC.md, log_mel_s8.
+// How many bits a number has, and from a frame to the squares of its bins, for log_mel_s8, pcen_s8 and axes_s8;
+// contract in log_mel.h, arithmetic in SPEC.md, log_mel_s8.
 #include "log_mel.h"
-#if !defined(MICA_WITHOUT_LOG_MEL_S8) || !defined(MICA_WITHOUT_PCEN_S8) || !defined(MICA_WITHOUT_AXES_S8) || !defined(MICA_WITHOUT_PCAN_S8)
+#if !defined(MICA_WITHOUT_LOG_MEL_S8) || !defined(MICA_WITHOUT_PCEN_S8) || !defined(MICA_WITHOUT_AXES_S8) \
+    || !defined(MICA_WITHOUT_PCAN_S8)
 
 int32_t mica_spectrum_bits(uint32_t v) {
     #ifdef __ARM_FEATURE_CLZ
@@ -35,15 +37,15 @@ int32_t mica_spectrum_bits(uint32_t v) {
 
 // sqrt((32 + i) * 2^41) to the nearest integer, and log2((64 + i) / 64) * 2^16 as mica_log2 has it.
 static const uint32_t roots[97] = {
-    8388608, 8518672, 8646779, 8773016, 8897462, 9020192, 9141274, 9260772, 9378749, 9495260, 9610358, 9724094,
-    9836515, 9947665, 10057588, 10166322, 10273905, 10380373, 10485760, 10590098, 10693419, 10795751, 10897121, 10997558,
-    11097085, 11195728, 11293509, 11390451, 11486575, 11581900, 11676448, 11770236, 11863283, 11955606, 12047221, 12138145,
-    12228392, 12317979, 12406919, 12495225, 12582912, 12669992, 12756478, 12842381, 12927713, 13012486, 13096710, 13180396,
-    13263554, 13346194, 13428325, 13509957, 13591098, 13671758, 13751945, 13831667, 13910933, 13989749, 14068123, 14146064,
-    14223577, 14300670, 14377350, 14453623, 14529495, 14604974, 14680064, 14754772, 14829104, 14903065, 14976661, 15049897,
-    15122778, 15195310, 15267497, 15339344, 15410857, 15482039, 15552895, 15623431, 15693649, 15763554, 15833150, 15902442,
-    15971434, 16040128, 16108530, 16176643, 16244470, 16312014, 16379281, 16446272, 16512991, 16579442, 16645628, 16711551,
-    16777216,
+    8388608, 8518672, 8646779, 8773016, 8897462, 9020192, 9141274, 9260772, 9378749, 9495260, 9610358, 9724094, 9836515,
+    9947665, 10057588, 10166322, 10273905, 10380373, 10485760, 10590098, 10693419, 10795751, 10897121, 10997558,
+    11097085, 11195728, 11293509, 11390451, 11486575, 11581900, 11676448, 11770236, 11863283, 11955606, 12047221,
+    12138145, 12228392, 12317979, 12406919, 12495225, 12582912, 12669992, 12756478, 12842381, 12927713, 13012486,
+    13096710, 13180396, 13263554, 13346194, 13428325, 13509957, 13591098, 13671758, 13751945, 13831667, 13910933,
+    13989749, 14068123, 14146064, 14223577, 14300670, 14377350, 14453623, 14529495, 14604974, 14680064, 14754772,
+    14829104, 14903065, 14976661, 15049897, 15122778, 15195310, 15267497, 15339344, 15410857, 15482039, 15552895,
+    15623431, 15693649, 15763554, 15833150, 15902442, 15971434, 16040128, 16108530, 16176643, 16244470, 16312014,
+    16379281, 16446272, 16512991, 16579442, 16645628, 16711551, 16777216,
 };
 const uint32_t mica_spectrum_logs[65] = {
     0, 1465, 2909, 4331, 5731, 7112, 8472, 9813, 11136, 12440, 13726, 14995,
@@ -58,7 +60,8 @@ static uint32_t smaller(uint32_t a, uint32_t b) {
     return a < b ? a : b;
 }
 
-mica_status_t mica_spectrum_check_turns(const int16_t *window, uint32_t frame, const int16_t *twiddles, uint32_t fft, const char **what) {
+mica_status_t mica_spectrum_check_turns(const int16_t *window, uint32_t frame, const int16_t *twiddles, uint32_t fft,
+    const char **what) {
     for (uint32_t i = 0; i < frame; ++i) {
         if (window[i] == INT16_MIN) {
             *what = "the window is -32768 somewhere";
@@ -176,7 +179,7 @@ static uint32_t take(const mica_log_mel_s8_t *p, uint32_t begin, int32_t *z, int
         *exponent = s - 30;
         return mica_log_mel_take_from(p, begin, z, s, 0);
     }
-    // Samples are to have 15 bits, but where products have 16 as they are, the shift behind the window makes up for that.
+    // Samples are to have 15 bits, but where products have 16, the shift behind the window makes up for that.
     const uint32_t used = mica_log_mel_take_from(p, begin, z, 0, 0);
     if (mica_spectrum_bits(used) >= PART_BITS) {
         *exponent = -15;
@@ -234,8 +237,9 @@ static uint32_t stage(const int16_t *twiddles, int32_t *z, uint32_t half, uint32
     return all;
 }
 
-// A Fourier transform in place, of `half` complex numbers in bit-reversed order, whose bits are `used`. Numbers are shifted to the
-// right before each stage as far as it needs; each leaves two places more. Returns what the exponent grows by, and used.
+// A Fourier transform in place, of `half` complex numbers in bit-reversed order, whose bits are `used`. Numbers are
+// shifted to the right before each stage as far as it needs; each leaves two places more. Returns what the exponent
+// grows by, and used.
 static int32_t transform(
     const mica_log_mel_loops_t *loops, const int16_t *twiddles, int32_t *z, uint32_t half, uint32_t *used) {
     int32_t s = excess(*used, PART_BITS), exponent = s;
@@ -281,7 +285,7 @@ static void squares(int32_t *z, uint32_t k, uint32_t end, int32_t s) {
     }
 }
 
-// Of the bins that filters hold, powers or 2^8 times the sizes, in the place of the complex numbers. Returns what the exponent grows by.
+// Of the bins that filters hold, powers or 2^8 times the sizes, in their place. Returns the exponent's growth.
 static int32_t bins_of(const mica_log_mel_s8_t *p, const mica_log_mel_loops_t *loops, int32_t *z, uint32_t used) {
     const uint32_t half = p->fft / 2u, begin = p->bin_begin, bins_end = p->bin_end;
     int32_t s = excess(used, PART_BITS - 1), exponent = s - 1;

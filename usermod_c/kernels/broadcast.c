@@ -6,8 +6,8 @@ static uint32_t right_aligned(const uint32_t *dims, uint32_t rank, uint32_t y_ra
     return i + rank < y_rank ? 1 : dims[i + rank - y_rank];
 }
 
-mica_status_t mica_broadcast_shapes(mica_broadcast_t *p, const uint32_t *a_dims, uint32_t a_rank, const uint32_t *b_dims,
-    uint32_t b_rank, const uint32_t *y_dims, uint32_t y_rank, const char **what) {
+mica_status_t mica_broadcast_shapes(mica_broadcast_t *p, const uint32_t *a_dims, uint32_t a_rank,
+    const uint32_t *b_dims, uint32_t b_rank, const uint32_t *y_dims, uint32_t y_rank, const char **what) {
     *what = "the inputs do not broadcast to the output";
     if (y_rank > MICA_MAX_RANK || y_rank != (a_rank > b_rank ? a_rank : b_rank)) {
         return MICA_ERR_SHAPE;

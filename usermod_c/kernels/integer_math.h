@@ -18,7 +18,7 @@ static inline uint32_t mica_root(uint32_t v) {
     return v > root && root < 65535 ? root + 1 : root;  // what is left is v - root^2
 }
 
-// a * b >> 20 rounded down, its low 32 bits. Where a product of 64 bits is a call of a function (ARMv6-M), from halves of 16 bits.
+// a * b >> 20 rounded down, its low 32 bits. Where products of 64 bits are calls (ARMv6-M), from halves of 16 bits.
 static inline int32_t mica_product_20(int32_t a, int32_t b) {
     #if defined(__ARM_ARCH_6M__) || defined(MICA_TEST_HALVES)
     const int32_t a_low = a & 0xffff, a_high = a >> 16, b_low = b & 0xffff, b_high = b >> 16;

@@ -1,4 +1,5 @@
-// Noise that goes on from run to run, a word for each band: four rows of bytes, the lowest first, each counted from a tensor's zero point on.
+// Noise that goes on from run to run, a word for each band: four rows of bytes, the lowest first, each counted from a
+// tensor's zero point on.
 #ifndef MICA_KEPT_H
 #define MICA_KEPT_H
 

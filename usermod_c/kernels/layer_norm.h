@@ -14,7 +14,8 @@ typedef struct {
 } mica_norm_row_t;
 
 // Of a row's sums: of all x; of their squares, in other modes those of x - x_zero; of the magnitudes of x - x_zero.
-static inline mica_norm_row_t mica_norm_row(const mica_layer_norm_s8_t *p, int32_t sum, uint32_t squares, uint32_t absolute) {
+static inline mica_norm_row_t mica_norm_row(const mica_layer_norm_s8_t *p, int32_t sum, uint32_t squares,
+    uint32_t absolute) {
     const int32_t zero = p->x_zero;
     uint64_t spread = squares;
     if (p->mode == MICA_NORM_DEVIATION) {
@@ -62,8 +63,8 @@ static inline mica_norm_t mica_norm(const mica_layer_norm_s8_t *p) {
 
 // n elements, of one channel (step 0) or each of the next (1). Where |factor * x - centre| < 2^15: with a scale of at
 // most 2^16 the product fits 32 bits.
-static inline void mica_norm_narrow(const mica_norm_t *a, const mica_norm_row_t *r, const int32_t *gamma, const int32_t *beta,
-    uint32_t step, const int8_t *x, int8_t *y, uint32_t n) {
+static inline void mica_norm_narrow(const mica_norm_t *a, const mica_norm_row_t *r, const int32_t *gamma,
+    const int32_t *beta, uint32_t step, const int8_t *x, int8_t *y, uint32_t n) {
     const int32_t left = r->shift > 20 ? r->shift - 20 : 0, right = r->shift < 20 ? 20 - r->shift : 0;
     // Each of these products may need more than 32 bits; what is left of them does not.
     const uint32_t factor = (uint32_t)a->factor * (uint32_t)r->scale, centre = (uint32_t)r->centre * (uint32_t)r->scale;
@@ -74,8 +75,8 @@ static inline void mica_norm_narrow(const mica_norm_t *a, const mica_norm_row_t 
     }
 }
 
-static inline void mica_norm_wide(const mica_norm_t *a, const mica_norm_row_t *r, const int32_t *gamma, const int32_t *beta,
-    uint32_t step, const int8_t *x, int8_t *y, uint32_t n) {
+static inline void mica_norm_wide(const mica_norm_t *a, const mica_norm_row_t *r, const int32_t *gamma,
+    const int32_t *beta, uint32_t step, const int8_t *x, int8_t *y, uint32_t n) {
     const int32_t left = r->shift > 20 ? r->shift - 20 : 0, right = r->shift < 20 ? 20 - r->shift : 0;
     for (uint32_t i = 0; i < n; ++i, gamma += step, beta += step) {
         int64_t d = (int64_t)(a->factor * x[i] - r->centre) * r->scale;

@@ -218,7 +218,7 @@ SMALL static uint32_t spread_limits(const mica_learn_t *p) {
 
 // ---- Softmax
 
-// Element i - 1, and i one less. Cortex-M0+ has no signed load with an offset that is a number, so the compiler may not know it.
+// Element i - 1, and i one less. Cortex-M0+ has no signed load at a known offset, so it is hidden.
 #define BEFORE(x, i) (--(i), HIDDEN(i), (uint32_t)(x)[i])
 #define HIDDEN(i) ({ __asm__("" : "+r" (i)); })
 
@@ -296,8 +296,9 @@ SMALL static void update(mica_learn_t *p, const int8_t *x, uint32_t label) {
     }
 }
 
-// A step moves a weight by less than 2^15. Weights below 2^25 have sums of 64 products that fit 32 bits, those below 2^24 of 128. How large
-// they are is looked at each time as many steps as may have moved one by half of that have been done.
+// A step moves a weight by less than 2^15. Weights below 2^25 have sums of 64 products that fit 32 bits, those below
+// 2^24 of 128. How large they are is looked at each time as many steps as may have moved one by half of that have been
+// done.
 SMALL static bool small(const mica_learn_t *p, uint32_t bits) {
     uint32_t beyond = 0;
     for (uint32_t k = 0; k < p->classes; ++k) {

@@ -1,4 +1,5 @@
-// mica: a head that learns on the embeddings of a frozen network, in integers alone. Oracle: host_tools/mica/reference/learning.py.
+// mica: a head that learns on the embeddings of a frozen network, in integers alone. Oracle:
+// host_tools/mica/reference/learning.py.
 //
 // Nothing is allocated. Memory is never left whatever the blocks hold; their numbers have a meaning only where these
 // functions have written them.
@@ -23,7 +24,7 @@ typedef struct {
     uint32_t count;    // examples taught, of which the last `keep` are there; of a prototype those it stands for
     uint32_t limit;    // a distance beyond it is unknown; 0: there is no limit
     uint32_t bias;     // of softmax, and the next, too
-    uint32_t shift;    // of sums; times 256 so many 16ths of a difference between logits as count: 16 in mica_learn_fit()
+    uint32_t shift;    // of sums; times 256: 16ths of a difference between logits that count: 16 in mica_learn_fit()
     int32_t row[];
 } mica_learn_class_t;
 

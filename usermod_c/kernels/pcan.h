@@ -1,4 +1,5 @@
-// pcan_s8 around its inner loops, which instruction sets may have of their own; arithmetic in SPEC.md. Each of them compiles all of it, with its loops in it.
+// pcan_s8 around its inner loops, which instruction sets may have of their own; arithmetic in SPEC.md. Each of them
+// compiles all of it, with its loops in it.
 #ifndef MICA_PCAN_H
 #define MICA_PCAN_H
 
@@ -10,7 +11,8 @@
 #define MICA_PCAN_BITS 14  // of the factors of noise
 
 typedef struct {
-    // The frame from x on times the window, shifted up as far as it goes, to the squares of its fft / 2 + 1 bins in z. Returns by how much.
+    // The frame from x on times the window, shifted up as far as it goes, to the squares of its fft / 2 + 1 bins in z.
+    // Returns by how much.
     uint32_t (*spectrum)(const mica_pcan_s8_t *p, const int16_t *x, uint32_t *z);
     uint32_t (*root)(uint64_t v);  // to the nearest integer that has 32 bits
     // v from 0 to 65535
@@ -55,7 +57,8 @@ static inline uint32_t mica_pcan_gain_at(const int16_t *lut, uint32_t x) {
 
 // 2^places * ln(v), v > 1.
 static inline uint32_t mica_pcan_log_of(const uint16_t *logs, uint32_t v, uint32_t places) {
-    const uint32_t n = mica_pcan_bit_length(v) - 1, over = v - (1u << n), f = n < 16 ? over << (16 - n) : over >> (n - 16);
+    const uint32_t n = mica_pcan_bit_length(v) - 1, over = v - (1u << n),
+        f = n < 16 ? over << (16 - n) : over >> (n - 16);
     const uint32_t i = f >> 9;
     const int32_t between = ((int32_t)logs[i + 1] - logs[i]) * (int32_t)(f & 511) >> 16;
     const uint32_t two = (n << 16) + f + logs[i] + (uint32_t)between;
@@ -74,7 +77,8 @@ static inline uint32_t mica_pcan_feature(const mica_pcan_s8_t *p, uint32_t signa
     *noise = estimate;
     const uint32_t floor = (uint32_t)((uint64_t)signal * p->least >> MICA_PCAN_BITS);
     const uint32_t left = (up - mica_pcan_smaller(estimate, up)) >> p->places;
-    const uint32_t ratio = (uint32_t)((uint64_t)(left > floor ? left : floor) * mica_pcan_gain_at(p->lut, estimate) >> p->snr_shift);
+    const uint32_t ratio = (uint32_t)((uint64_t)(left > floor ? left : floor) * mica_pcan_gain_at(p->lut, estimate)
+        >> p->snr_shift);
     uint32_t v = ratio < 1u << 13 ? ratio * ratio >> 20 : (ratio >> 6) - 64;
     v = p->correction < 0 ? v >> -p->correction : v << p->correction;
     return v > 1 ? mica_pcan_smaller(mica_pcan_log_of(p->logs, v, p->log_places), 65535) : 0;
@@ -95,7 +99,7 @@ static inline __attribute__((always_inline)) void mica_pcan_s8_with(
         uint32_t gains = p->n_gains;
         uint64_t sum = 0;
         for (uint32_t b = 0; b <= p->bands; ++b) {
-            // Within the bins and gains whatever the table says: it may be in flash that has changed since it was checked.
+            // Within bins and gains whatever the table says: flash may have changed since it was checked.
             const uint32_t first = mica_pcan_smaller(p->filters[2 * b], n + 1);
             const uint32_t width = mica_pcan_smaller(mica_pcan_smaller(p->filters[2 * b + 1], n + 1 - first), gains);
             uint64_t next = 0;

@@ -6,8 +6,9 @@
 
 #define KEPT (MICA_PDM_TAPS - 2)
 
-// Of the half-band filter: each second tap of one half, the outermost first. Its middle is 2^13, and that is the sum of the others. With
-// the CIC before it and CORRECTION behind: within 0.25 dB up to 0.375 of the sample rate, -41 dB from 0.625 on, which folds back below 0.375.
+// Of the half-band filter: each second tap of one half, the outermost first. Its middle is 2^13, and that is the sum of
+// the others. With the CIC before it and CORRECTION behind: within 0.25 dB up to 0.375 of the sample rate, -41 dB from
+// 0.625 on, which folds back below 0.375.
 static const int32_t taps[] = { 105, -285, 662, -1482, 5096 };
 #define PAIRS ((MICA_PDM_TAPS + 1) / 4)
 #define CORRECTION (13) // 256ths
@@ -40,9 +41,9 @@ bool mica_pdm_check(const mica_pdm_t *p) {
 // A value stays where it is: a Cortex-M0+ has eight registers to compute in, and the compiler plans for more.
 #define KEEP(value) __asm__("" : "+r"(value))
 
-// The integrators, then n differences of order 3 at twice the rate of the samples, at most 2^15 from zero. It is built twice, for speed.
-static inline __attribute__((always_inline)) const uint8_t *to_values(mica_pdm_t *p, const uint8_t *bits, int32_t *values, size_t n,
-    uint32_t shift) {
+// The integrators, then n differences of order 3 at twice the rate of the samples, at most 2^15 from 0. Built twice.
+static inline __attribute__((always_inline)) const uint8_t *to_values(mica_pdm_t *p, const uint8_t *bits,
+    int32_t *values, size_t n, uint32_t shift) {
     uint32_t carried = p->carried, a = p->sums[0], b = p->sums[1], c = p->sums[2];
     const uint32_t *table = p->table;
     const int32_t *last = values + n;

@@ -1,8 +1,9 @@
 // mica: frames of cameras as pictures of networks. See picture.h; the arithmetic is SPEC.md's, "Pictures".
 //
-// Both methods give each colour of a pixel as whole steps of 1/32 of what the frame has, in one word or a few: 5 bits of
-// fraction, for the weights of four neighbours that sum up to 32 leave room between the fields of a 565 word. What follows,
-// conversion and quantisation, is the same for both. The loops are written once for each kind of frame, and inlined with it.
+// Both methods give each colour of a pixel as whole steps of 1/32 of what the frame has, in one word or a few: 5 bits
+// of fraction, for the weights of four neighbours that sum up to 32 leave room between the fields of a 565 word. What
+// follows, conversion and quantisation, is the same for both. The loops are written once for each kind of frame, and
+// inlined with it.
 
 #include "picture_pixels.h"
 
@@ -10,9 +11,9 @@
 
 // ---- Bilinear
 
-// `n` pixels between two rows, from place `at` on, which is in 1/65536 of a pixel of the frame; the one to the right of each is there.
-INLINE void between(kind_t kind, bool colour, const uint8_t *row0, const uint8_t *row1, uint32_t at, uint32_t step, uint32_t wy, uint32_t n,
-    const form_t *f, int8_t *out) {
+// `n` pixels between two rows, from place `at` on, in 1/65536 of a pixel of the frame; each has one to its right.
+INLINE void between(kind_t kind, bool colour, const uint8_t *row0, const uint8_t *row1, uint32_t at, uint32_t step,
+    uint32_t wy, uint32_t n, const form_t *f, int8_t *out) {
     const uint32_t size = pixel_bytes(kind);
     for (; n != 0; n--, at += step, out += colour ? f->pixel : 1) {
         const uint32_t wx = at >> 11 & 31, w11 = wx * wy >> 5, w01 = wx - w11, w10 = wy - w11, w00 = 32 - wx - w10;
@@ -30,19 +31,22 @@ INLINE void between(kind_t kind, bool colour, const uint8_t *row0, const uint8_t
             s = (sum_t) { sums[0], sums[1], sums[2] };
         } else {
             const uint8_t *p = row0 + (at >> 16) * size, *q = row1 + (at >> 16) * size;
-            s = apart(kind, pixel_word(kind, p, f) * w00 + pixel_word(kind, p + size, f) * w01 + pixel_word(kind, q, f) * w10
+            s = apart(kind, pixel_word(kind, p, f) * w00 + pixel_word(kind, p + size, f) * w01
+                + pixel_word(kind, q, f) * w10
                     + pixel_word(kind, q + size, f) * w11);
         }
         store(kind, colour, s, f, out);
     }
 }
 
-typedef void between_t(const uint8_t *, const uint8_t *, uint32_t, uint32_t, uint32_t, uint32_t, const form_t *, int8_t *);
+typedef void between_t(const uint8_t *, const uint8_t *, uint32_t, uint32_t, uint32_t, uint32_t, const form_t *,
+    int8_t *);
 
 // ---- One function for each kind of frame
 
 #define BETWEEN(name, kind, colour) \
-    static void between_##name(const uint8_t *row0, const uint8_t *row1, uint32_t at, uint32_t step, uint32_t wy, uint32_t n, \
+    static void between_##name(const uint8_t *row0, const uint8_t *row1, uint32_t at, uint32_t step, uint32_t wy, \
+        uint32_t n, \
         const form_t *f, int8_t *out) { \
         between(kind, colour, row0, row1, at, step, wy, n, f, out); \
     }
@@ -115,7 +119,8 @@ bool mica_picture_check(const mica_picture_t *p) {
         || p->out_h > MICA_PICTURE_MAX_SIDE || p->flags > 15) {
         return false;
     }
-    if (p->flags & MICA_PICTURE_COLOUR ? p->format == MICA_PICTURE_GREY : (p->flags & (MICA_PICTURE_BGR | MICA_PICTURE_PLANES)) != 0) {
+    if (p->flags & MICA_PICTURE_COLOUR ? p->format == MICA_PICTURE_GREY
+        : (p->flags & (MICA_PICTURE_BGR | MICA_PICTURE_PLANES)) != 0) {
         return false;
     }
     return !(p->flags & MICA_PICTURE_AREA)
@@ -130,8 +135,8 @@ static uint32_t first_from(uint32_t limit, uint32_t step, uint32_t n) {
 }
 
 // The pixels of a row that lie before the first column's middle or behind the last one's: that column's alone.
-static void edge(const mica_picture_job_t *j, between_t *loop, const uint8_t *row0, const uint8_t *row1, uint32_t column, uint32_t wy, uint32_t n,
-    int8_t *out) {
+static void edge(const mica_picture_job_t *j, between_t *loop, const uint8_t *row0, const uint8_t *row1,
+    uint32_t column, uint32_t wy, uint32_t n, int8_t *out) {
     uint8_t twice[2][6] __attribute__((aligned(2))); // the column, and itself to its right
     const uint32_t size = j->size;
     for (uint32_t k = 0; n != 0 && k < 2; k++) {
@@ -165,14 +170,15 @@ static void bilinear_rows(const mica_picture_job_t *j, uint32_t begin, uint32_t 
         const uint32_t wy = at >> 11 & 31;
         edge(j, loop, row0, row1, p->x, wy, left, out);
         if (right > left) {
-            loop(row0, row1, ((uint32_t)p->x << 16) + left * x_step + (x_step >> 1) - 32768, x_step, wy, right - left, &j->form,
-                out + left * pixel);
+            loop(row0, row1, ((uint32_t)p->x << 16) + left * x_step + (x_step >> 1) - 32768, x_step, wy, right - left,
+                &j->form, out + left * pixel);
         }
         edge(j, loop, row0, row1, p->x + w - 1, wy, n - right, out + right * pixel);
     }
 }
 
-void mica_picture_rows(const mica_picture_t *p, const uint8_t *frame, const int8_t *table, uint32_t begin, uint32_t end, int8_t *out) {
+void mica_picture_rows(const mica_picture_t *p, const uint8_t *frame, const int8_t *table, uint32_t begin, uint32_t end,
+    int8_t *out) {
     const bool colour = p->flags & MICA_PICTURE_COLOUR, planes = p->flags & MICA_PICTURE_PLANES;
     mica_picture_job_t j = { .p = p, .frame = frame, .kind = kind_of(p, frame), .colour = colour };
     for (uint32_t k = 0; k < 3; k++) {

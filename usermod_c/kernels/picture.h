@@ -1,4 +1,4 @@
-// mica: a camera's frame, or a part of it, as the rows of an int8 picture: resized, converted and quantised in one pass.
+// mica: a camera's frame, or a part of it, as rows of an int8 picture: resized, converted, quantised in one pass.
 //
 // What is computed: host_tools/mica/format/SPEC.md, "Pictures". Nothing is allocated, no frame is kept.
 #ifndef MICA_PICTURE_H
@@ -43,13 +43,15 @@ typedef struct {
 // Bytes of a frame of this format; 0 where the width, height or format is none.
 size_t mica_picture_bytes(const mica_picture_t *p);
 
-// Whether mica_picture_rows() can be called: every number in its range, the part inside of the frame, colour only of frames that have it.
+// Whether mica_picture_rows() can be called: every number in its range, the part inside of the frame, colour only of
+// frames that have it.
 bool mica_picture_check(const mica_picture_t *p);
 
 // Makes rows [begin, end), end <= out_h, of a picture that was checked. With PLANES: begin 0, end out_h.
 //   frame  uint8, mica_picture_bytes()
 //   table  int8 [channels][256]: what each of 0 to 255 becomes, for each channel in the order of `out`
 //   out    int8 [end - begin, out_w, channels]; with PLANES [channels, out_h, out_w]
-void mica_picture_rows(const mica_picture_t *p, const uint8_t *frame, const int8_t *table, uint32_t begin, uint32_t end, int8_t *out);
+void mica_picture_rows(const mica_picture_t *p, const uint8_t *frame, const int8_t *table, uint32_t begin, uint32_t end,
+    int8_t *out);
 
 #endif

@@ -1,13 +1,13 @@
 // mica: the area method: each pixel of a picture is the mean of those of the frame that it covers. See picture.h.
 #include "picture_pixels.h"
 
-#include "mica_select.h" // of an instruction set's folder: MICA_PICTURE_WORDS and the like, where it has loops of its own
+#include "mica_select.h" // of an instruction set: MICA_PICTURE_WORDS and the like, where it has loops of its own
 
 #define COLUMNS (196u)       // whose sums are on the stack: of a box at least
 
 // ---- Area
 
-// The column behind `n` boxes from x on, of which the first is `part` of a column wider: `most` of them, or all that are left.
+// The column behind `n` boxes from x on, of which the first is `part` of a column wider: `most` of them, or all left.
 INLINE uint32_t behind(const boxes_t *b, uint32_t x, uint32_t part, uint32_t n, bool last) {
     return last ? b->end : x + n * b->nx + b->wider + (part + b->over >= b->of);
 }
@@ -77,7 +77,8 @@ static void means(kind_t kind, bool colour, const uint8_t *row, const boxes_t *b
 
 // Sums of rows that take `bytes` together, one for each column, of words of the frame: uint16 for what has a byte,
 // FIELDS for 565. `down`: where the byte of a PAIR lies. Functions of their own, so that all of it has registers.
-INLINE void sum_columns(kind_t kind, const uint8_t *p, uint32_t stride, uint32_t bytes, uint32_t down, uint32_t *to, const uint32_t *to_end) {
+INLINE void sum_columns(kind_t kind, const uint8_t *p, uint32_t stride, uint32_t bytes, uint32_t down, uint32_t *to,
+    const uint32_t *to_end) {
     const uint8_t *end = p + bytes;
     do {
         uint32_t even = 0, odd = 0;
@@ -130,7 +131,8 @@ static void sum(kind_t kind, const uint8_t *row, const boxes_t *b, uint32_t n, c
         (kind == WORDS ? MICA_PICTURE_WORDS
             : kind == SWAPPED ? MICA_PICTURE_SWAPPED
             : kind != PAIRS ? MICA_PICTURE_BYTES
-            : f->first == 0 ? MICA_PICTURE_PAIRS : MICA_PICTURE_PAIRS_HIGH)(row, b->stride, b->ny, to, kind == PAIRS ? to + n : to + 2 * n);
+            : f->first == 0 ? MICA_PICTURE_PAIRS : MICA_PICTURE_PAIRS_HIGH)(row, b->stride, b->ny, to,
+            kind == PAIRS ? to + n : to + 2 * n);
         return;
     }
     #endif
@@ -162,20 +164,12 @@ INLINE void means_of(kind_t kind, bool colour, const uint8_t *columns, uint32_t 
     #ifdef MICA_PICTURE_WORDS
     if (packed(kind) ? one && narrow < FIELDS_ROOM : narrow < MICA_PICTURE_MOST_SINGLES) {
         const mica_picture_means_t args = {
-            .out = out,
-            .over = *part,
-            .rest = rest,
-            .of = of,
-            .thin = thin,
-            .columns_of_one = narrow,
-            .pixel = f->pixel,
-            .wide = wide,
-            .tables = { f->tables[0], f->tables[1], f->tables[2] },
-            .to = { f->to[0], f->to[1], f->to[2] },
-            .out_end = out + n * (colour ? f->pixel : 1),
-            .columns = columns,
+            .out = out, .over = *part, .rest = rest, .of = of, .thin = thin, .columns_of_one = narrow,
+            .pixel = f->pixel, .wide = wide, .tables = { f->tables[0], f->tables[1], f->tables[2] },
+            .to = { f->to[0], f->to[1], f->to[2] }, .out_end = out + n * (colour ? f->pixel : 1), .columns = columns,
         };
-        *part = (!packed(kind) ? MICA_PICTURE_SINGLES : colour ? MICA_PICTURE_COLOUR_MEANS : MICA_PICTURE_GREY_MEANS)(&args);
+        *part = (!packed(kind) ? MICA_PICTURE_SINGLES : colour ? MICA_PICTURE_COLOUR_MEANS
+            : MICA_PICTURE_GREY_MEANS)(&args);
         return;
     }
     #endif
@@ -221,7 +215,8 @@ INLINE void means_of(kind_t kind, bool colour, const uint8_t *columns, uint32_t 
 }
 
 // like: of the kinds that have the same columns, the one whose loops are taken.
-INLINE void means_by_columns(kind_t kind, kind_t like, bool colour, const uint8_t *row, const boxes_t *b, const form_t *f, int8_t *out) {
+INLINE void means_by_columns(kind_t kind, kind_t like, bool colour, const uint8_t *row, const boxes_t *b,
+    const form_t *f, int8_t *out) {
     const uint32_t size = pixel_bytes(kind), places = size == 1 ? 2 : 1; // pixels of a word: 2^places
     uint32_t columns[COLUMNS];
     uint32_t x = b->x, part = 0;
@@ -240,22 +235,15 @@ typedef uint16_t __attribute__((may_alias)) half_t;
 
 // The same of frames whose colours have bytes of their own: sums of bytes, one uint16 each, from the first pixel's on,
 // of CHROMA from its pair's. odd: that pixel's place in the pair.
-INLINE void means_of_bytes(kind_t kind, bool colour, const half_t *sums, uint32_t odd, uint32_t n, uint32_t *part, const boxes_t *b,
-    const form_t *f, int8_t *out) {
+INLINE void means_of_bytes(kind_t kind, bool colour, const half_t *sums, uint32_t odd, uint32_t n, uint32_t *part,
+    const boxes_t *b, const form_t *f, int8_t *out) {
     #ifdef MICA_PICTURE_WORDS
     if (kind == TRIPLES && b->nx < MICA_PICTURE_MOST_TRIPLES) {
         static const uint8_t weights[3] = { 77, 150, 29 };
         mica_picture_means_t args = {
-            .out = out,
-            .over = *part,
-            .rest = b->rest,
-            .of = b->of,
-            .thin = b->reciprocals[0],
-            .columns_of_one = b->nx,
-            .pixel = f->pixel,
-            .wide = b->reciprocals[1],
-            .out_end = out + n * (colour ? f->pixel : 1),
-            .columns = sums,
+            .out = out, .over = *part, .rest = b->rest, .of = b->of, .thin = b->reciprocals[0],
+            .columns_of_one = b->nx, .pixel = f->pixel, .wide = b->reciprocals[1],
+            .out_end = out + n * (colour ? f->pixel : 1), .columns = sums,
         };
         for (uint32_t k = 0; k < 3; k++) {
             const uint32_t of = f->first != 0 ? 2 - k : k; // which colour the k-th byte is
@@ -315,7 +303,8 @@ INLINE void means_of_bytes(kind_t kind, bool colour, const half_t *sums, uint32_
 }
 
 // A box that is too wide for `columns` goes pixel after pixel.
-INLINE void means_by_bytes(kind_t kind, bool colour, const uint8_t *row, const boxes_t *b, const form_t *f, int8_t *out) {
+INLINE void means_by_bytes(kind_t kind, bool colour, const uint8_t *row, const boxes_t *b, const form_t *f,
+    int8_t *out) {
     const uint32_t size = pixel_bytes(kind), pair = kind == CHROMA ? 1 : 0;
     uint32_t columns[COLUMNS];
     uint32_t x = b->x, part = 0;
@@ -341,7 +330,8 @@ typedef void means_t(kind_t, bool, const uint8_t *, const boxes_t *, const form_
 // ---- Which, and how
 
 #define COLUMNS_OF(name, means) \
-    static void columns_##name(kind_t kind, bool colour, const uint8_t *row, const boxes_t *b, const form_t *f, int8_t *out) { \
+    static void columns_##name(kind_t kind, bool colour, const uint8_t *row, const boxes_t *b, const form_t *f, \
+        int8_t *out) { \
         (void)kind; \
         (void)colour; \
         means; \
@@ -353,7 +343,8 @@ COLUMNS_OF(chroma, means_by_bytes(CHROMA, true, row, b, f, out))
 
 // Of rows that begin at words, and sums that have room; null where there is none.
 static means_t *columns_of(const mica_picture_job_t *j, const boxes_t *b, uint32_t inside) {
-    if (b->nx == 0 || ((uintptr_t)(j->frame - inside) | b->stride) % 4 != 0 || (packed(j->kind) && j->p->h / j->p->out_h > FIELDS_ROOM)) {
+    if (b->nx == 0 || ((uintptr_t)(j->frame - inside) | b->stride) % 4 != 0
+        || (packed(j->kind) && j->p->h / j->p->out_h > FIELDS_ROOM)) {
         return NULL;
     }
     switch (j->kind) {
@@ -373,7 +364,7 @@ static means_t *columns_of(const mica_picture_job_t *j, const boxes_t *b, uint32
 }
 
 #ifdef MICA_PICTURE_WORDS
-// rest / of in units of 2^-32, rounded up: so much too large that sums of `of` of them are what they should be, rounded down.
+// rest / of in units of 2^-32, rounded up: so that sums of `of` of them are exact when rounded down.
 static uint32_t fraction(uint32_t rest, uint32_t of) {
     uint32_t found = 0;
     for (uint32_t k = 0; k < 32; k++) {
@@ -403,7 +394,8 @@ static __attribute__((noinline)) boxes_loop_t *boxes_of(const mica_picture_job_t
         case SWAPPED:
             return MICA_PICTURE_BOXES_SWAPPED;
         case CHROMA:
-            return !forward || ((uintptr_t)j->frame & 3) ? NULL : j->form.first == 0 ? MICA_PICTURE_BOXES_YUYV : MICA_PICTURE_BOXES_UYVY;
+            return !forward || ((uintptr_t)j->frame & 3) ? NULL : j->form.first == 0 ? MICA_PICTURE_BOXES_YUYV
+                : MICA_PICTURE_BOXES_UYVY;
         default:
             return NULL;
     }
@@ -475,7 +467,8 @@ void mica_picture_area_rows(const mica_picture_job_t *j, uint32_t begin, uint32_
         b.ny = b.ny == 0 ? 1 : b.ny;
         #ifdef MICA_PICTURE_WORDS
         if (quarters && b.ny == 2) {
-            (j->kind == WORDS ? MICA_PICTURE_QUARTERS : MICA_PICTURE_QUARTERS_SWAPPED)(row + b.x * 2, b.stride, out, out + p->out_w, j->form.tables[0]);
+            (j->kind == WORDS ? MICA_PICTURE_QUARTERS : MICA_PICTURE_QUARTERS_SWAPPED)(row + b.x * 2, b.stride, out,
+                out + p->out_w, j->form.tables[0]);
             continue;
         }
         if (loop != NULL && b.ny <= 4) {

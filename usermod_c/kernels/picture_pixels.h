@@ -30,7 +30,7 @@ typedef struct {
     uint32_t pixel;          // from there to the next pixel
 } form_t;
 
-// The colours of one pixel with 5 bits of fraction: red (or grey, or Y), green (or U), blue (or V); packed: a sum of FIELDS.
+// The colours of one pixel with 5 bits of fraction: red (grey, Y), green (U), blue (V); packed: a sum of FIELDS.
 typedef struct {
     uint32_t a, b, c;
 } sum_t;
@@ -142,13 +142,14 @@ typedef struct {
     form_t form;
 } mica_picture_job_t;
 
-// The means of boxes of a row: each of `ny` rows and nx columns, or of nx + 1 where `rest` overflows `of`, or of 1 where that is none.
+// The means of boxes of a row: each of `ny` rows and nx columns, or nx + 1 where `rest` overflows `of`, or 1 for none.
 typedef struct {
     uint32_t nx, rest, of, x, ny;
     uint32_t stride;       // bytes of a row of the frame
     uint32_t end;          // the column behind the last box
     const uint32_t *reciprocals;
-    // Of boxes that go together, `columns`: how many; of what they are wider than nx, the whole columns and what is left of one.
+    // Of boxes that go together, `columns`: how many; of what they are wider than nx, the whole columns and what is
+    // left of one.
     uint32_t most, wider, over;
 } boxes_t;
 

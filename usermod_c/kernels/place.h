@@ -1,4 +1,4 @@
-// mica: a float32 feature on a grid of integers, without floating point. The one place in C where features_s8's rule stands.
+// mica: a float32 feature on a grid of integers, without floating point. The one home of features_s8's rule in C.
 #ifndef MICA_PLACE_H
 #define MICA_PLACE_H
 

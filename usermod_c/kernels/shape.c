@@ -96,15 +96,15 @@ static uint32_t zeros_in(const mica_word_t *word, const mica_word_t *end) {
     register const mica_word_t *r3 __asm__("r3") = end;
     #define ZEROS_IN(r) "subs r3, " #r ", r2\n\tbics r3, " #r "\n\torrs r1, r3\n\t"
     __asm__ volatile (  // r7 may be the frame pointer
-        ".syntax unified\n\tmov r12, r7\n\tmov r8, r3\n1:\tldmia r0!, {r4, r5, r6, r7}\n\t" ZEROS_IN(r4) ZEROS_IN(r5) ZEROS_IN(r6) ZEROS_IN(r7)
-        "cmp r0, r8\n\tbne 1b\n\tmov r7, r12"
+        ".syntax unified\n\tmov r12, r7\n\tmov r8, r3\n1:\tldmia r0!, {r4, r5, r6, r7}\n\t"
+        ZEROS_IN(r4) ZEROS_IN(r5) ZEROS_IN(r6) ZEROS_IN(r7) "cmp r0, r8\n\tbne 1b\n\tmov r7, r12"
         : "+r" (r0), "+r" (r1), "+r" (r2), "+r" (r3) : : "r4", "r5", "r6", "r8", "r12", "cc", "memory");
     #undef ZEROS_IN
     return r1;
 }
 #endif
 
-// Whether one of n bytes equals `byte`. Words where they are aligned: the test of a word is true exactly when it has a byte of 0.
+// Whether one of n bytes equals `byte`. Words where aligned: a word's test is true exactly where a byte of it is 0.
 static bool has_byte(const uint8_t *p, size_t n, uint8_t byte) {
     for (; n != 0 && ((uintptr_t)p & 3) != 0; --n, ++p) {
         if (*p == byte) {
@@ -137,7 +137,7 @@ static bool has_byte(const uint8_t *p, size_t n, uint8_t byte) {
     return false;
 }
 
-// The sum of magnitudes of k weights of a row, and the least of them. Once the sum has reached 2^24 it ends: 128 times that is 2^31.
+// The sum of magnitudes of k weights of a row, and the least of them. At 2^24 it ends: 128 times that is 2^31.
 static uint32_t read_row(const mica_channels_t *c, const uint8_t *w, uint32_t k, uint8_t flip, int32_t *least) {
     uint32_t sum = 0;
     *least = 0;
@@ -149,7 +149,7 @@ static uint32_t read_row(const mica_channels_t *c, const uint8_t *w, uint32_t k,
     return sum;
 }
 
-// Whether claims of FAST hold for all n channels because no sum of magnitudes is above `most` < 2^22, and no weight is -128.
+// Whether claims of FAST hold for all n channels as no sum of magnitudes is above `most` < 2^22, and no weight is -128.
 static bool all_fast(const mica_channels_t *c, uint32_t n, uint32_t most) {
     const uint32_t limit = FAST_LIMIT - 128 * most;  // |bias| has to be below
     int32_t mults = 0;
@@ -164,7 +164,8 @@ static bool all_fast(const mica_channels_t *c, uint32_t n, uint32_t most) {
 
 // Most rows need not be read: no weight is above 128 in magnitude, and where no_least says that one look at all of them
 // has found no -128, no row has one. Other rows are read (long rows, large biases, -128 in the filling).
-static mica_status_t check_each(const mica_channels_t *c, uint32_t n, uint32_t k, uint32_t most, uint8_t flip, bool no_least, const char **what) {
+static mica_status_t check_each(const mica_channels_t *c, uint32_t n, uint32_t k, uint32_t most, uint8_t flip,
+    bool no_least, const char **what) {
     const uint32_t row = mica_row_bytes(c->layout, k);
     for (uint32_t o = 0; o < n; ++o) {
         uint32_t bias = c->bias[o] < 0 ? 0u - (uint32_t)c->bias[o] : (uint32_t)c->bias[o];
@@ -177,7 +178,8 @@ static mica_status_t check_each(const mica_channels_t *c, uint32_t n, uint32_t k
             *what = "an accumulator can overflow: |bias| + 128 * sum|w| reaches 2^31";
             return MICA_ERR_RANGE;
         }
-        if (c->fast && (bias + 128 * sum >= FAST_LIMIT || least < -MICA_WEIGHT_LARGEST || c->shift[o] < 1 || c->shift[o] > 22)) {
+        if (c->fast && (bias + 128 * sum >= FAST_LIMIT || least < -MICA_WEIGHT_LARGEST || c->shift[o] < 1
+            || c->shift[o] > 22)) {
             *what = "claims FAST, and its constants do not allow it";
             return MICA_ERR_RANGE;
         }
@@ -214,7 +216,7 @@ uint32_t mica_scratch_min(uint32_t kernel, uint32_t out_channels, uint32_t reduc
     if (kernel == MICA_KERNEL_FOREST_S8) {  // and a row of x, with room for every column that a node could name
         return 256 + 4 * out_channels;
     }
-    if (kernel == MICA_KERNEL_NEAREST_S8 || kernel == MICA_KERNEL_MACHINE_S8) {  // a sum of 64 bits, and room to align them
+    if (kernel == MICA_KERNEL_NEAREST_S8 || kernel == MICA_KERNEL_MACHINE_S8) {  // 64-bit sums, and room to align
         return 8 * out_channels + 4;
     }
     return 0;  // every other kernel has a variant that needs none

@@ -48,7 +48,8 @@ static inline int32_t mica_coded(const int8_t *table, const int8_t *row, uint32_
 mica_status_t mica_channels_check(const mica_channels_t *c, uint32_t n, uint32_t k, const char **what);
 
 // Taps [*first, *end) of a window that begins at `start` lie inside [0, size); first == end where none does.
-static inline void mica_taps(int32_t start, int32_t size, int32_t kernel, int32_t dilation, int32_t *first, int32_t *end) {
+static inline void mica_taps(int32_t start, int32_t size, int32_t kernel, int32_t dilation, int32_t *first,
+    int32_t *end) {
     *first = 0;
     *end = kernel;
     if (start < 0) {
@@ -79,13 +80,14 @@ static inline int32_t mica_sum(const int8_t *w, int32_t n) {
 
 // Whether a window has 3x3 taps, dilation 1 and one stride in both directions, up to `most`.
 static inline bool mica_window_is_3x3(const mica_window_t *w, uint32_t most) {
-    return w->kernel_h == 3 && w->kernel_w == 3 && w->stride_h == w->stride_w && w->stride_w <= most && w->dilation_h == 1
-        && w->dilation_w == 1;
+    return w->kernel_h == 3 && w->kernel_w == 3 && w->stride_h == w->stride_w && w->stride_w <= most
+        && w->dilation_h == 1 && w->dilation_w == 1;
 }
 
 // Whether all taps of all windows lie inside the image.
 static inline bool mica_window_is_inside(const mica_window_t *w) {
-    return w->pad_top == 0 && w->pad_left == 0 && (w->out_h - 1) * w->stride_h + (w->kernel_h - 1) * w->dilation_h < w->in_h
+    return w->pad_top == 0 && w->pad_left == 0
+        && (w->out_h - 1) * w->stride_h + (w->kernel_h - 1) * w->dilation_h < w->in_h
         && (w->out_w - 1) * w->stride_w + w->kernel_w <= w->in_w;
 }
 

@@ -1,5 +1,5 @@
-// A 64-bit integer as a float: libgcc's for Cortex-M0 takes the addition and multiplication of doubles with it, 3.4 kB; with register windows
-// (xtensawin.c) there is none. tests/usermod/test_native.py compares it with this computer's arithmetic.
+// A 64-bit integer as a float: libgcc's for Cortex-M0 takes the addition and multiplication of doubles with it, 3.4 kB;
+// with register windows (xtensawin.c) there is none. tests/usermod/test_native.py compares both.
 #include <stdint.h>
 
 #ifndef L2F // what the compiler calls

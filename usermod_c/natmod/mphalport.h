@@ -8,7 +8,7 @@
 #include "py/mpconfig.h"
 
 extern volatile uint32_t mp_native_lock_word; // 0: free
-extern volatile uint32_t *mp_native_lock;     // on ARMv6-M and RISC-V; null but on an RP2040 or RP2350: other chips may lack what takes it
+extern volatile uint32_t *mp_native_lock;     // on ARMv6-M and RISC-V; null but on RP2040, RP2350
 
 #if __ARM_ARCH == 6
 // ARMv6-M has no exclusive access. In the RP2040's SIO, to read one of these words is to take it, and 0 says it was

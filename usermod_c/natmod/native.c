@@ -29,8 +29,8 @@ mp_obj_t mp_native_name(qstr q) {
     return mp_fun_table.native_to_obj(mp_native_qstr(q), MP_NATIVE_TYPE_QSTR);
 }
 
-void mp_native_arg_parse_all(size_t n_pos, const mp_obj_t *pos, mp_map_t *kws, size_t n_allowed, const mp_arg_t *allowed,
-    mp_arg_val_t *out_vals) {
+void mp_native_arg_parse_all(size_t n_pos, const mp_obj_t *pos, mp_map_t *kws, size_t n_allowed,
+    const mp_arg_t *allowed, mp_arg_val_t *out_vals) {
     mp_arg_t named[24];
     if (n_allowed > MP_ARRAY_SIZE(named)) {
         mp_raise_msg(&mp_type_RuntimeError, "native.c: too many arguments");

@@ -1,12 +1,13 @@
 // What the binding needs of MicroPython, for a module that was not linked with it: included before every file of
 // ../binding when those are compiled for a native .mpy.
 //
-// MicroPython gives such a module a table of functions (py/nativeglue.h), and py/dynruntime.h writes its API in terms of
-// the table. The binding uses more: what is missing comes here as macros over functions of native.c; start.c makes the module.
+// MicroPython gives such a module a table of functions (py/nativeglue.h), and py/dynruntime.h writes its API in terms
+// of the table. The binding uses more: what is missing comes here as macros over functions of native.c; start.c begins.
 //
-// Names. A name's number (qstr) is known when the module has been loaded, so no constant table can hold it. Here MP_QSTR_x
-// is a constant of our own, NATIVE_NAMES plus x's place in the module's list of names (qstrs.h, written by the build);
-// whatever takes such a table or such a constant translates: mp_arg_parse_all, mp_obj_new_attrtuple, mp_native_relocate.
+// Names. A name's number (qstr) is known when the module has been loaded, so no constant table can hold it. Here
+// MP_QSTR_x is a constant of our own, NATIVE_NAMES plus x's place in the module's list of names (qstrs.h, written by
+// the build); whatever takes such a table or such a constant translates: mp_arg_parse_all, mp_obj_new_attrtuple,
+// mp_native_relocate.
 #ifndef MICA_NATMOD_NATIVE_H
 #define MICA_NATMOD_NATIVE_H
 
@@ -35,7 +36,7 @@ extern mp_native_types_t mp_native_types;
 #include "py/unicode.h"
 #include "py/nativeglue.h"
 
-// Linked as if for a fixed address (toolchain/native_image.py): the two addresses that only the loader knows, from entry.c.
+// Linked as if for a fixed address (toolchain/native_image.py): two addresses that only the loader knows.
 #ifdef MICA_NATIVE_FIXED
 extern const mp_fun_table_t *mp_native_at_functions;
 extern const uint16_t *mp_native_at_names;
@@ -91,9 +92,9 @@ extern uint8_t mp_native_slots[NATIVE_SLOTS];
 
 qstr mp_native_qstr(qstr q);        // the number here of one of our names
 mp_obj_t mp_native_name(qstr q);    // as an object
-qstr mp_native_qstr_back(qstr q);   // our constant for a number; another number that no constant has, where it is none of ours
-void mp_native_arg_parse_all(size_t n_pos, const mp_obj_t *pos, mp_map_t *kws, size_t n_allowed, const mp_arg_t *allowed,
-    mp_arg_val_t *out_vals);
+qstr mp_native_qstr_back(qstr q);   // our constant for a number; else a number that no constant has
+void mp_native_arg_parse_all(size_t n_pos, const mp_obj_t *pos, mp_map_t *kws, size_t n_allowed,
+    const mp_arg_t *allowed, mp_arg_val_t *out_vals);
 mp_obj_t mp_native_new_attrtuple(const qstr *fields, size_t n, const mp_obj_t *items);
 
 #undef mp_arg_parse_all
@@ -123,7 +124,8 @@ mp_obj_t mp_native_new_int_from_ull(unsigned long long value);
 #define mp_obj_new_int_from_ull mp_native_new_int_from_ull
 
 #undef mp_binary_get_val_array
-#define mp_binary_get_val_array(typecode, p, index) (mp_fun_table.binary_get_val_array((typecode), (void *)(p), (index)))
+#define mp_binary_get_val_array(typecode, p, index) \
+    (mp_fun_table.binary_get_val_array((typecode), (void *)(p), (index)))
 
 // ---- Texts ----
 
@@ -131,7 +133,8 @@ const char *mp_native_get_str(mp_obj_t obj); // of a str or bytes; raises TypeEr
 
 #undef mp_obj_str_get_str
 #define mp_obj_str_get_str mp_native_get_str
-#define mp_obj_get_type_str(o) (mp_native_get_str(mp_fun_table.native_to_obj(mp_obj_get_type(o)->name, MP_NATIVE_TYPE_QSTR)))
+#define mp_obj_get_type_str(o) \
+    (mp_native_get_str(mp_fun_table.native_to_obj(mp_obj_get_type(o)->name, MP_NATIVE_TYPE_QSTR)))
 #define mp_print_str(print, s) mp_printf((print), "%s", (s))
 
 // ---- Calls ----

@@ -1,4 +1,4 @@
-// mpy_init(), which makes the native module of the binding, with its names, types and globals as this firmware has them.
+// mpy_init(), which makes the native module of the binding, with names, types and globals as in this firmware.
 #include <string.h>
 
 #include "native.h"

@@ -1,5 +1,5 @@
 // What GCC calls on Xtensa with register windows, beside fdiv.c and l2f.c: no libgcc of this calling convention
-// is to be had without Espressif's tools. tests/usermod/test_native.py compares it with this computer's arithmetic.
+// is to be had without Espressif's tools. tests/usermod/test_native.py compares both.
 #include <stdint.h>
 
 #ifndef LIBGCC
@@ -89,7 +89,7 @@ int64_t LIBGCC(ashrdi3)(int64_t x, int n) {
 }
 
 uint32_t LIBGCC(bswapsi2)(uint32_t x) {
-    volatile uint32_t low = x << 16; // in one expression the compiler sees a swap of bytes, and calls this function for it
+    volatile uint32_t low = x << 16; // in one expression GCC sees a swap of bytes, and calls this function
     const uint32_t halves = low | x >> 16;
     return (halves & 0x00FF00FF) << 8 | (halves >> 8 & 0x00FF00FF);
 }

@@ -1,4 +1,5 @@
-// mica: validates what comes from outside. Nothing of a file is used before its header, section table and checksum have been validated here.
+// mica: validates what comes from outside. Nothing of a file is used before its header, section table and checksum have
+// been validated here.
 #include "model.h"
 
 // Size of a table's record as this version knows it; 0 for a section that is no table.
@@ -49,7 +50,8 @@ static mica_status_t check_header(const uint8_t *h, size_t len, bool crc, mica_e
         return mica_fail(err, MICA_ERR_MAGIC, "not a .mica file", 0, mica_u32(h), MICA_MAGIC);
     }
     if (len < MICA_SIZEOF_HEADER) {
-        return mica_fail(err, MICA_ERR_TRUNCATED, "the file ends inside its header", 0, (uint32_t)len, MICA_SIZEOF_HEADER);
+        return mica_fail(err, MICA_ERR_TRUNCATED, "the file ends inside its header", 0, (uint32_t)len,
+            MICA_SIZEOF_HEADER);
     }
     if (((uintptr_t)h & (MICA_ALIGN - 1)) != 0) {
         return mica_fail(err, MICA_ERR_ALIGN, "the file does not begin on a multiple of 16", 0, 0, 0);
@@ -60,14 +62,16 @@ static mica_status_t check_header(const uint8_t *h, size_t len, bool crc, mica_e
     }
     uint32_t header_bytes = mica_u16(h + MICA_HEADER_HEADER_BYTES), file_bytes = mica_u32(h + MICA_HEADER_FILE_BYTES);
     if (header_bytes < MICA_SIZEOF_HEADER) {
-        return mica_fail(err, MICA_ERR_BOUNDS, "header_bytes", MICA_HEADER_HEADER_BYTES, header_bytes, MICA_SIZEOF_HEADER);
+        return mica_fail(err, MICA_ERR_BOUNDS, "header_bytes", MICA_HEADER_HEADER_BYTES, header_bytes,
+            MICA_SIZEOF_HEADER);
     }
     if (mica_u16(h + MICA_HEADER_SECTION_BYTES) < MICA_SIZEOF_SECTION) {
         return mica_fail(err, MICA_ERR_BOUNDS, "section_bytes", MICA_HEADER_SECTION_BYTES,
             mica_u16(h + MICA_HEADER_SECTION_BYTES), MICA_SIZEOF_SECTION);
     }
     if (file_bytes > len) {
-        return mica_fail(err, MICA_ERR_TRUNCATED, "the file is cut short", MICA_HEADER_FILE_BYTES, (uint32_t)len, file_bytes);
+        return mica_fail(err, MICA_ERR_TRUNCATED, "the file is cut short", MICA_HEADER_FILE_BYTES, (uint32_t)len,
+            file_bytes);
     }
     if (file_bytes < header_bytes) {
         return mica_fail(err, MICA_ERR_BOUNDS, "file_bytes", MICA_HEADER_FILE_BYTES, file_bytes, header_bytes);
@@ -88,7 +92,8 @@ static mica_status_t check_header(const uint8_t *h, size_t len, bool crc, mica_e
     };
     for (uint32_t i = 0; i < sizeof(sizes); ++i) {
         if (mica_u32(h + sizes[i]) > MICA_MAX_BYTES) {
-            return mica_fail(err, MICA_ERR_BOUNDS, "a size passes 2^31", sizes[i], mica_u32(h + sizes[i]), MICA_MAX_BYTES);
+            return mica_fail(err, MICA_ERR_BOUNDS, "a size passes 2^31", sizes[i], mica_u32(h + sizes[i]),
+                MICA_MAX_BYTES);
         }
     }
     if (mica_u32(h + MICA_HEADER_ARENA_BYTES) % MICA_ALIGN) {
@@ -98,7 +103,8 @@ static mica_status_t check_header(const uint8_t *h, size_t len, bool crc, mica_e
     return MICA_OK;
 }
 
-mica_status_t mica_scan(const void *base, size_t len, bool crc, mica_file_t *file, mica_info_t *info, mica_error_t *err) {
+mica_status_t mica_scan(const void *base, size_t len, bool crc, mica_file_t *file, mica_info_t *info,
+    mica_error_t *err) {
     const uint8_t *h = base;
     mica_status_t status = check_header(h, len, crc, err);
     if (status != MICA_OK) {
@@ -109,21 +115,24 @@ mica_status_t mica_scan(const void *base, size_t len, bool crc, mica_file_t *fil
     uint32_t n = mica_u16(h + MICA_HEADER_N_SECTIONS);
     uint64_t end = at + (uint64_t)n * step;  // of what has been seen: sections stand in the table's order, behind it
     if (end > file->file_bytes) {
-        return mica_fail(err, MICA_ERR_BOUNDS, "the section table passes the end of the file", at, (uint32_t)end, file->file_bytes);
+        return mica_fail(err, MICA_ERR_BOUNDS, "the section table passes the end of the file", at, (uint32_t)end,
+            file->file_bytes);
     }
     for (uint32_t i = 0; i < n; ++i, at += step) {
         const uint8_t *r = h + at;
         uint32_t kind = mica_u16(r + MICA_SECTION_KIND), offset = mica_u32(r + MICA_SECTION_OFFSET);
         uint32_t bytes = mica_u32(r + MICA_SECTION_BYTES), record_bytes = mica_u16(r + MICA_SECTION_RECORD_BYTES);
         if (offset % MICA_ALIGN) {
-            return mica_fail(err, MICA_ERR_ALIGN, "a section does not begin on a multiple of 16", at, offset, MICA_ALIGN);
+            return mica_fail(err, MICA_ERR_ALIGN, "a section does not begin on a multiple of 16", at, offset,
+                MICA_ALIGN);
         }
         if (offset < end) {
             return mica_fail(err, MICA_ERR_BOUNDS, "a section begins inside the one before", at, offset, (uint32_t)end);
         }
         end = (uint64_t)offset + bytes;
         if (end > file->file_bytes) {
-            return mica_fail(err, MICA_ERR_BOUNDS, "a section passes the end of the file", at, bytes, file->file_bytes - offset);
+            return mica_fail(err, MICA_ERR_BOUNDS, "a section passes the end of the file", at, bytes,
+                file->file_bytes - offset);
         }
         if (kind == 0 || kind > MICA_MAX_KIND) {
             continue;  // of a later minor version
@@ -136,7 +145,8 @@ mica_status_t mica_scan(const void *base, size_t len, bool crc, mica_file_t *fil
             return mica_fail(err, MICA_ERR_BOUNDS, "a table's records are too small", at, record_bytes, known);
         }
         if (known && (uint64_t)record_bytes * mica_u32(r + MICA_SECTION_COUNT) != bytes) {
-            return mica_fail(err, MICA_ERR_BOUNDS, "a table's records do not fill it", at, mica_u32(r + MICA_SECTION_COUNT), bytes / record_bytes);
+            return mica_fail(err, MICA_ERR_BOUNDS, "a table's records do not fill it", at,
+                mica_u32(r + MICA_SECTION_COUNT), bytes / record_bytes);
         }
         file->s[kind] = (mica_section_t) { offset, bytes, (uint16_t)(known ? record_bytes : 1) };
     }

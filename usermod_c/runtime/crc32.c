@@ -19,7 +19,8 @@
 #define T7(x, a, b, c, d, e, f, g) T6(x, a, b, c, d, e, f), T6((x) ^ (g), a, b, c, d, e, f)
 #define T8(a, b, c, d, e, f, g, h) { T7(0, a, b, c, d, e, f, g), T7(h, a, b, c, d, e, f, g) }
 
-// From the last constant of the first row backwards each is the one before, shifted by one bit: (c >> 1) ^ (c & 1 ? polynomial : 0).
+// From the last constant of the first row backwards each is the one before, shifted by one bit: (c >> 1) ^ (c & 1 ?
+// polynomial : 0).
 #if MICA_CRC_TABLES == 0
 static const uint32_t table[16] = { T4(0, 0x1db71064, 0x3b6e20c8, 0x76dc4190, 0xedb88320) };
 #else
@@ -32,11 +33,12 @@ static const uint32_t table[MICA_CRC_TABLES][256] = {
 #endif
 
 #if defined(__ARM_ARCH_6M__) && MICA_CRC_TABLES != 0
-// Two words a round, each in 24 cycles where a compiler's code takes 38. An index comes with its factor of 4 out of a shift and a mask.
+// Two words a round, each in 24 cycles where a compiler's code takes 38. A shift and a mask make an index times 4.
 #define CRC_WORD \
     "ldmia r1!, {r2}\n\teors r0, r2\n\tlsls r2, r0, #2\n\tands r2, r5\n\tldr r4, [r3, r2]\n\t" \
     "lsrs r2, r0, #6\n\tands r2, r5\n\tldr r2, [r6, r2]\n\teors r4, r2\n\tlsrs r2, r0, #14\n\tands r2, r5\n\t" \
-    "ldr r2, [r7, r2]\n\teors r4, r2\n\tlsrs r0, r0, #24\n\tlsls r0, r0, #2\n\tadd r0, r8\n\tldr r0, [r0]\n\teors r0, r4\n\t"
+    "ldr r2, [r7, r2]\n\teors r4, r2\n\tlsrs r0, r0, #24\n\tlsls r0, r0, #2\n\tadd r0, r8\n\tldr r0, [r0]\n\t" \
+    "eors r0, r4\n\t"
 
 // An even number of words, two at least.
 static uint32_t pairs_of_words(uint32_t crc, const mica_word_t *word, const mica_word_t *end) {
@@ -45,8 +47,9 @@ static uint32_t pairs_of_words(uint32_t crc, const mica_word_t *word, const mica
     register const mica_word_t *r2 __asm__("r2") = end;
     register const uint32_t *r3 __asm__("r3") = table[0];
     __asm__ volatile (  // r7 may be the frame pointer
-        ".syntax unified\n\tmov r12, r7\n\tmov r9, r2\n\tmov r8, r3\n\tmovs r4, #4\n\tlsls r4, r4, #8\n\tadds r7, r3, r4\n\t"
-        "adds r6, r7, r4\n\tadds r3, r6, r4\n\tsubs r5, r4, #4\n1:\t" CRC_WORD CRC_WORD "cmp r1, r9\n\tbne 1b\n\tmov r7, r12"
+        ".syntax unified\n\tmov r12, r7\n\tmov r9, r2\n\tmov r8, r3\n\tmovs r4, #4\n\tlsls r4, r4, #8\n\t"
+        "adds r7, r3, r4\n\tadds r6, r7, r4\n\tadds r3, r6, r4\n\t"
+        "subs r5, r4, #4\n1:\t" CRC_WORD CRC_WORD "cmp r1, r9\n\tbne 1b\n\tmov r7, r12"
         : "+r" (r0), "+r" (r1), "+r" (r2), "+r" (r3) : : "r4", "r5", "r6", "r8", "r9", "r12", "cc", "memory");
     return r0;
 }

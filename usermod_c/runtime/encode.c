@@ -1,4 +1,4 @@
-// mica: text to tokens, by three methods of SPEC.md; words.c has the fourth. Works in the caller's memory and in the file alone.
+// mica: text to tokens, by three methods of SPEC.md; words.c has the fourth. Works in the caller's memory alone.
 #include <string.h>
 
 #include "model.h"
@@ -12,13 +12,15 @@ static uint32_t cost_of(const mica_pieces_t *p, uint32_t token) {
 
 // Bytes of the character that begins a text of n bytes; 1 where none does.
 static uint32_t character(const uint8_t *s, uint32_t n) {
-    uint32_t bytes = s[0] >= 0xc0 && s[0] < 0xe0 ? 2 : s[0] >= 0xe0 && s[0] < 0xf0 ? 3 : s[0] >= 0xf0 && s[0] < 0xf8 ? 4 : 1;
+    uint32_t bytes = s[0] >= 0xc0 && s[0] < 0xe0 ? 2
+        : s[0] >= 0xe0 && s[0] < 0xf0 ? 3 : s[0] >= 0xf0 && s[0] < 0xf8 ? 4 : 1;
     return bytes < n ? bytes : n;
 }
 
 // ---- LONGEST
 
-static uint32_t by_longest(const mica_pieces_t *p, uint32_t unknown, const uint8_t *s, uint32_t n, uint16_t *out, uint32_t *failed) {
+static uint32_t by_longest(const mica_pieces_t *p, uint32_t unknown, const uint8_t *s, uint32_t n, uint16_t *out,
+    uint32_t *failed) {
     const uint32_t most = mica_longest_piece(p);
     uint32_t count = 0;
     for (uint32_t at = 0; at < n;) {
@@ -38,7 +40,8 @@ static uint32_t by_longest(const mica_pieces_t *p, uint32_t unknown, const uint8
 // ---- UNIGRAM
 
 // best[i]: the least cost of the first i bytes; last[i]: the last token of that, for which back[i] bytes are gone back.
-static uint32_t by_costs(const mica_pieces_t *p, uint32_t unknown, const uint8_t *s, uint32_t n, void *work, uint32_t *failed) {
+static uint32_t by_costs(const mica_pieces_t *p, uint32_t unknown, const uint8_t *s, uint32_t n, void *work,
+    uint32_t *failed) {
     uint32_t *best = work;
     uint16_t *last = (uint16_t *)(best + n + 1), *back = last + n + 1;
     const uint32_t most = mica_longest_piece(p);
@@ -56,7 +59,8 @@ static uint32_t by_costs(const mica_pieces_t *p, uint32_t unknown, const uint8_t
         const uint32_t one = character(s + at, n - at), end = most < n - at ? most : n - at;
         const bool without = unknown != MICA_NO_TOKEN && mica_find_piece(p, s + at, one, NULL, 0) == MICA_NO_TOKEN;
         for (uint32_t i = 1; i <= end + without; ++i) {
-            uint32_t bytes = i <= end ? i : one, token = i <= end ? mica_find_piece(p, s + at, bytes, NULL, 0) : unknown;
+            uint32_t bytes = i <= end ? i : one;
+            uint32_t token = i <= end ? mica_find_piece(p, s + at, bytes, NULL, 0) : unknown;
             if (token != MICA_NO_TOKEN && best[at] + cost_of(p, token) < best[at + bytes]) {
                 best[at + bytes] = best[at] + cost_of(p, token);
                 last[at + bytes] = (uint16_t)token;
@@ -113,8 +117,8 @@ static uint16_t price(const mica_pieces_t *p, uint32_t a, uint32_t b) {
 }
 
 // One word; costs[i]: of joining out[i] and out[i + 1].
-static uint32_t merge(const mica_pieces_t *p, const mica_tokens_t *t, const uint8_t *s, uint32_t n, uint16_t *out, uint16_t *costs,
-    uint32_t *failed) {
+static uint32_t merge(const mica_pieces_t *p, const mica_tokens_t *t, const uint8_t *s, uint32_t n, uint16_t *out,
+    uint16_t *costs, uint32_t *failed) {
     const bool bytes_only = (t->flags & MICA_TOKEN_FLAG_BYTES) != 0;
     uint32_t count = 0;
     for (uint32_t at = 0; at < n;) {
@@ -169,7 +173,8 @@ static uint32_t merge(const mica_pieces_t *p, const mica_tokens_t *t, const uint
 // ----
 
 // s: the text, with what is put in front of it.
-static uint32_t encode(const mica_pieces_t *p, const mica_tokens_t *t, const uint8_t *s, uint32_t n, void *work, uint32_t *failed) {
+static uint32_t encode(const mica_pieces_t *p, const mica_tokens_t *t, const uint8_t *s, uint32_t n, void *work,
+    uint32_t *failed) {
     uint16_t *out = work, *costs = out + n + 1;
     if (t->method == MICA_TOKEN_METHOD_UNIGRAM && p->costs != NULL) {
         return by_costs(p, t->unknown, s, n, work, failed);

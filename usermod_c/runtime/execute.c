@@ -76,7 +76,8 @@ void mica_run_rows(const mica_model_t *m, uint32_t i, uint32_t begin, uint32_t e
     s->run(s, begin, end, m->scratch, m->scratch_bytes);
 }
 
-void mica_run_rows_part(const mica_model_t *m, uint32_t i, uint32_t begin, uint32_t end, uint32_t part, uint32_t parts) {
+void mica_run_rows_part(const mica_model_t *m, uint32_t i, uint32_t begin, uint32_t end, uint32_t part,
+    uint32_t parts) {
     const mica_step_t *s = &m->steps[i];
     const size_t bytes = part_bytes(m, parts);
     mica_step_t cut;

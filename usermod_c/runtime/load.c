@@ -33,7 +33,8 @@ static bool is_space(const uint8_t *s) {
 static mica_status_t check_name(const mica_file_t *f, uint32_t offset, uint32_t byte, mica_error_t *err) {
     const uint8_t *s = (const uint8_t *)mica_string(f, offset);
     if (s == NULL) {
-        return mica_fail(err, MICA_ERR_BOUNDS, "name passes the end of STRINGS", byte, offset, f->s[MICA_KIND_STRINGS].bytes);
+        return mica_fail(err, MICA_ERR_BOUNDS, "name passes the end of STRINGS", byte, offset,
+            f->s[MICA_KIND_STRINGS].bytes);
     }
     uint32_t n = 0;
     for (bool blank = true; s[n] && n <= MICA_MAX_NAME; ++n) {
@@ -71,9 +72,9 @@ static bool kernel_facts(uint32_t kernel, kernel_facts_t *facts) {
     }
 }
 
-// Reads the tensors of a step: `least` to `most` of them at `field`, then unused entries up to `places`. *used: how many.
-static mica_status_t read_operands(mica_step_record_t *r, uint32_t field, uint32_t least, uint32_t most, uint32_t places,
-    uint32_t dtype, uint32_t last_dtype, mica_tensor_t *t, uint32_t *used) {
+// Reads the tensors of a step: `least` to `most` of them at `field`, then unused ones up to `places`. *used: how many.
+static mica_status_t read_operands(mica_step_record_t *r, uint32_t field, uint32_t least, uint32_t most,
+    uint32_t places, uint32_t dtype, uint32_t last_dtype, mica_tensor_t *t, uint32_t *used) {
     *used = most;
     for (uint32_t i = 0; i < places; ++i, field += 2) {
         uint32_t id = mica_u16(r->record + field);
@@ -114,7 +115,7 @@ bool mica_step_has_kernel(const mica_model_t *m, uint32_t i) {
 
 static const char by_rows[] = "a tensor that is kept by rows, outside of a strip";
 
-// Of a step outside of strips: no input is kept by rows, or shares bytes with the output, but for one that the kernel may overwrite.
+// Of a step outside of strips: no input is kept by rows, or shares bytes with the output unless it may be overwritten.
 static mica_status_t check_inputs(mica_step_record_t *r, bool in_place) {
     const uint8_t *y = r->y.data;
     for (uint32_t k = 0; k < r->n_inputs; ++k) {
@@ -131,12 +132,13 @@ static mica_status_t check_inputs(mica_step_record_t *r, bool in_place) {
 }
 
 // blobs: where its constants lie; null: in the file.
-static mica_status_t load_step(const mica_model_t *m, uint32_t i, bool missing_kernels, const void *const *blobs, mica_step_t *s,
-    mica_error_t *err) {
+static mica_status_t load_step(const mica_model_t *m, uint32_t i, bool missing_kernels, const void *const *blobs,
+    mica_step_t *s, mica_error_t *err) {
     const uint8_t *record = mica_record(&m->file, MICA_KIND_STEPS, i);
     mica_step_record_t rec = { .m = m, .record = record, .err = err, .blobs = blobs }, *r = &rec;
     err->step = (int32_t)i;
-    if (check_name(&m->file, mica_u32(record + MICA_STEP_NAME), mica_at(&m->file, record) + MICA_STEP_NAME, err) != MICA_OK) {
+    if (check_name(&m->file, mica_u32(record + MICA_STEP_NAME), mica_at(&m->file, record) + MICA_STEP_NAME, err)
+        != MICA_OK) {
         return err->status;
     }
     uint32_t kernel = mica_u16(record + MICA_STEP_KERNEL);
@@ -146,9 +148,11 @@ static mica_status_t load_step(const mica_model_t *m, uint32_t i, bool missing_k
         return mica_record_fail(r, MICA_ERR_KERNEL, "kernel", MICA_STEP_KERNEL, kernel, 0);
     }
     uint32_t outputs;
-    if (read_operands(r, MICA_STEP_INPUTS, facts.least, facts.most, MICA_MAX_INPUTS, facts.x_type, facts.last_type, r->x, &r->n_inputs)
+    if (read_operands(r, MICA_STEP_INPUTS, facts.least, facts.most, MICA_MAX_INPUTS, facts.x_type, facts.last_type,
+        r->x, &r->n_inputs)
             != MICA_OK
-        || read_operands(r, MICA_STEP_OUTPUTS, 1, 1, MICA_MAX_OUTPUTS, facts.y_type, facts.y_type, &r->y, &outputs) != MICA_OK) {
+        || read_operands(r, MICA_STEP_OUTPUTS, 1, 1, MICA_MAX_OUTPUTS, facts.y_type, facts.y_type, &r->y, &outputs)
+        != MICA_OK) {
         return err->status;
     }
     if (r->y.space == MICA_SPACE_DATA) {
@@ -173,11 +177,12 @@ static mica_status_t load_step(const mica_model_t *m, uint32_t i, bool missing_k
         return MICA_OK;  // parameters and constants are its caller's to validate
     }
     mica_status_t status = loader(r, s);
-    if (r->layout != MICA_LAYOUT_PLAIN) {  // before what the loader found: with another layout it looked for other bytes
+    if (r->layout != MICA_LAYOUT_PLAIN) {  // first: with another layout the loader looked for other bytes
         return mica_record_fail(r, MICA_ERR_STEP, "weight layout", MICA_STEP_LAYOUT, record[MICA_STEP_LAYOUT], 0);
     }
     if (status == MICA_OK && r->fast) {
-        return mica_record_fail(r, MICA_ERR_RANGE, "claims FAST, which this kernel does not have", MICA_STEP_FLAGS, 1, 0);
+        return mica_record_fail(r, MICA_ERR_RANGE, "claims FAST, which this kernel does not have", MICA_STEP_FLAGS, 1,
+            0);
     }
     return status;
 }
@@ -242,7 +247,8 @@ mica_status_t mica_run_single(const mica_single_t *c, mica_error_t *err) {
     }
     mica_model_t m = { .file = { .base = record } };
     m.file.s[MICA_KIND_DATA].bytes = UINT32_MAX;
-    mica_step_record_t rec = { .m = &m, .record = record, .err = err, .blobs = c->blobs, .n_inputs = c->n_inputs, .y = c->y };
+    mica_step_record_t rec = { .m = &m, .record = record, .err = err, .blobs = c->blobs, .n_inputs = c->n_inputs,
+        .y = c->y };
     memcpy(rec.x, c->x, sizeof(rec.x));
     mica_step_loader_t loader = mica_step_loader(c->kernel);
     kernel_facts_t facts;
@@ -282,27 +288,30 @@ static bool overlap(range_t a, range_t b) {
     return a.bytes && b.bytes && (x < y ? y - x < a.bytes : x - y < b.bytes);
 }
 
-static mica_status_t check_memory(const mica_info_t *info, range_t mem, range_t file, range_t arena, range_t state, mica_error_t *err) {
+static mica_status_t check_memory(const mica_info_t *info, range_t mem, range_t file, range_t arena, range_t state,
+    mica_error_t *err) {
     if (mem.start == NULL || mem.bytes < info->model_bytes || (uintptr_t)mem.start % sizeof(void *)) {
-        return mica_fail(err, MICA_ERR_ARGUMENT, "memory for the model", 0, (uint32_t)mem.bytes, (uint32_t)info->model_bytes);
+        return mica_fail(err, MICA_ERR_ARGUMENT, "memory for the model", 0, (uint32_t)mem.bytes,
+            (uint32_t)info->model_bytes);
     }
     if ((uint64_t)info->arena_bytes + info->scratch_min > arena.bytes) {
         return mica_fail(err, MICA_ERR_ARENA, "the arena is too small", MICA_HEADER_ARENA_BYTES, (uint32_t)arena.bytes,
             info->arena_bytes + info->scratch_min);
     }
     if (info->state_bytes > state.bytes) {
-        return mica_fail(err, MICA_ERR_ARENA, "the state memory is too small", MICA_HEADER_STATE_BYTES, (uint32_t)state.bytes,
-            info->state_bytes);
+        return mica_fail(err, MICA_ERR_ARENA, "the state memory is too small", MICA_HEADER_STATE_BYTES,
+            (uint32_t)state.bytes, info->state_bytes);
     }
-    if ((arena.bytes && arena.start == NULL) || (uintptr_t)arena.start % MICA_ALIGN || (state.bytes && state.start == NULL)
-        || (uintptr_t)state.start % MICA_ALIGN) {
+    if ((arena.bytes && arena.start == NULL) || (uintptr_t)arena.start % MICA_ALIGN
+        || (state.bytes && state.start == NULL) || (uintptr_t)state.start % MICA_ALIGN) {
         return mica_fail(err, MICA_ERR_ALIGN, "arena or state memory does not begin on a multiple of 16", 0, 0, 0);
     }
     range_t all[] = { mem, file, arena, state };
     for (uint32_t i = 0; i < 4; ++i) {
         for (uint32_t k = i + 1; k < 4; ++k) {
             if (overlap(all[i], all[k])) {
-                return mica_fail(err, MICA_ERR_OVERLAP, "file, arena, state and the model's memory share bytes", 0, 0, 0);
+                return mica_fail(err, MICA_ERR_OVERLAP, "file, arena, state and the model's memory share bytes", 0, 0,
+                    0);
             }
         }
     }
@@ -332,7 +341,8 @@ static mica_status_t check_io(const mica_model_t *m, uint32_t *golden, mica_erro
             return mica_fail(err, MICA_ERR_BOUNDS, "role of a model input or output", mica_at(f, r), role, 1);
         }
         if (id >= m->info.n_tensors) {
-            return mica_fail(err, MICA_ERR_TENSOR, "tensor of a model input or output", mica_at(f, r), id, m->info.n_tensors - 1);
+            return mica_fail(err, MICA_ERR_TENSOR, "tensor of a model input or output", mica_at(f, r), id,
+                m->info.n_tensors - 1);
         }
         err->tensor = (int32_t)id;
         if (mica_read_tensor(m, id, &t, err) != MICA_OK) {
@@ -401,7 +411,8 @@ static mica_status_t check_tables(const mica_model_t *m, mica_error_t *err) {
             return err->status;
         }
         if (!mica_string(f, mica_u32(r + MICA_METADATA_VALUE))) {
-            return mica_fail(err, MICA_ERR_BOUNDS, "metadata passes the end of STRINGS", mica_at(f, r), 0, strings->bytes);
+            return mica_fail(err, MICA_ERR_BOUNDS, "metadata passes the end of STRINGS", mica_at(f, r), 0,
+                strings->bytes);
         }
     }
     if (f->s[MICA_KIND_GOLDEN].bytes % golden) {
@@ -438,13 +449,13 @@ static mica_status_t load(mica_model_t *m, bool missing_kernels, mica_error_t *e
     }
     for (uint32_t i = 0; i < 4; ++i) {
         if (kernels[i] != m->info.kernels[i]) {
-            return mica_fail(err, MICA_ERR_BOUNDS, "kernels in the header are not those of the steps", MICA_HEADER_KERNELS + 4 * i,
-                m->info.kernels[i], kernels[i]);
+            return mica_fail(err, MICA_ERR_BOUNDS, "kernels in the header are not those of the steps",
+                MICA_HEADER_KERNELS + 4 * i, m->info.kernels[i], kernels[i]);
         }
     }
     if (scratch_min != m->info.scratch_min || scratch_want != m->info.scratch_want) {
-        return mica_fail(err, MICA_ERR_BOUNDS, "scratch in the header is not the largest of the steps", MICA_HEADER_SCRATCH_MIN,
-            m->info.scratch_min, scratch_min);
+        return mica_fail(err, MICA_ERR_BOUNDS, "scratch in the header is not the largest of the steps",
+            MICA_HEADER_SCRATCH_MIN, m->info.scratch_min, scratch_min);
     }
     return MICA_OK;
 }

@@ -1,4 +1,4 @@
-// mica: an error in one line for people. No printf: firmware may not have one, and this needs only strings and integers.
+// mica: an error in one line for people. No printf, which firmware may not have: this needs strings and integers alone.
 #include "model.h"
 
 typedef struct {

@@ -48,7 +48,8 @@ static bool has_rows(const mica_model_t *m, const mica_tensor_t *t) {
 
 mica_status_t mica_read_tensor(const mica_model_t *m, uint32_t id, mica_tensor_t *t, mica_error_t *err) {
     const uint8_t *r = mica_record(&m->file, MICA_KIND_TENSORS, id);
-    uint32_t at = mica_at(&m->file, r), scale = mica_u32(r + MICA_TENSOR_SCALE), offset = mica_u32(r + MICA_TENSOR_OFFSET);
+    uint32_t at = mica_at(&m->file, r), scale = mica_u32(r + MICA_TENSOR_SCALE),
+        offset = mica_u32(r + MICA_TENSOR_OFFSET);
     int32_t before = err->tensor;
     err->tensor = (int32_t)id;
     *t = (mica_tensor_t) {
@@ -61,7 +62,8 @@ mica_status_t mica_read_tensor(const mica_model_t *m, uint32_t id, mica_tensor_t
     };
     memcpy(&t->scale, &scale, sizeof(scale));
     if (t->name == NULL) {
-        return mica_fail(err, MICA_ERR_BOUNDS, "name passes the end of STRINGS", at, 0, m->file.s[MICA_KIND_STRINGS].bytes);
+        return mica_fail(err, MICA_ERR_BOUNDS, "name passes the end of STRINGS", at, 0,
+            m->file.s[MICA_KIND_STRINGS].bytes);
     }
     uint64_t bytes = mica_element_bytes(t->dtype);
     if (bytes == 0) {
@@ -73,7 +75,8 @@ mica_status_t mica_read_tensor(const mica_model_t *m, uint32_t id, mica_tensor_t
     for (uint32_t i = 0; i < MICA_MAX_RANK; ++i) {
         uint32_t n = mica_u32(r + MICA_TENSOR_DIMS + 4 * i);
         if (n == 0 || n > MICA_MAX_DIM || (i >= t->rank && n != 1)) {
-            return mica_fail(err, MICA_ERR_TENSOR, "a dimension", at + MICA_TENSOR_DIMS + 4 * i, n, i < t->rank ? MICA_MAX_DIM : 1);
+            return mica_fail(err, MICA_ERR_TENSOR, "a dimension", at + MICA_TENSOR_DIMS + 4 * i, n,
+                i < t->rank ? MICA_MAX_DIM : 1);
         }
         t->dims[i] = n;
         bytes = bytes > MICA_MAX_BYTES ? bytes : bytes * n;
@@ -107,11 +110,13 @@ mica_status_t mica_read_tensor(const mica_model_t *m, uint32_t id, mica_tensor_t
         return mica_fail(err, MICA_ERR_TENSOR, "space", at + MICA_TENSOR_SPACE, t->space, MICA_SPACE_DATA);
     }
     if (offset % MICA_BLOB_ALIGN) {
-        return mica_fail(err, MICA_ERR_ALIGN, "offset is not aligned", at + MICA_TENSOR_OFFSET, offset, MICA_BLOB_ALIGN);
+        return mica_fail(err, MICA_ERR_ALIGN, "offset is not aligned", at + MICA_TENSOR_OFFSET, offset,
+            MICA_BLOB_ALIGN);
     }
     // What is there of a tensor that is kept by rows, the calls of ORDER say.
     if (offset > space_bytes || (t->space != MICA_SPACE_ROWS && t->bytes > space_bytes - offset)) {
-        return mica_fail(err, MICA_ERR_BOUNDS, "passes the end of its space", at + MICA_TENSOR_OFFSET, offset, space_bytes);
+        return mica_fail(err, MICA_ERR_BOUNDS, "passes the end of its space", at + MICA_TENSOR_OFFSET, offset,
+            space_bytes);
     }
     t->data = space + offset;
     err->tensor = before;

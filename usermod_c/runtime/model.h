@@ -31,7 +31,8 @@ typedef struct {
 } mica_file_t;
 
 // Header and section table, and the CRC too if `crc`. Fills file and info; on failure *err.
-mica_status_t mica_scan(const void *base, size_t len, bool crc, mica_file_t *file, mica_info_t *info, mica_error_t *err);
+mica_status_t mica_scan(const void *base, size_t len, bool crc, mica_file_t *file, mica_info_t *info,
+    mica_error_t *err);
 
 static inline const uint8_t *mica_record(const mica_file_t *f, uint32_t kind, uint32_t i) {
     return f->base + f->s[kind].offset + (size_t)i * f->s[kind].record_bytes;
@@ -53,7 +54,8 @@ const char *mica_string(const mica_file_t *f, uint32_t offset);
 uint32_t mica_element_bytes(uint32_t dtype);
 
 // Fills *err, leaving its step and tensor alone, and returns status.
-mica_status_t mica_fail(mica_error_t *err, mica_status_t status, const char *what, uint32_t byte, uint32_t found, uint32_t expected);
+mica_status_t mica_fail(mica_error_t *err, mica_status_t status, const char *what, uint32_t byte, uint32_t found,
+    uint32_t expected);
 
 // ---- the model in memory
 
@@ -104,8 +106,8 @@ static inline bool mica_load_ok(const mica_step_record_t *r) {
 }
 
 // record.c. `field` is the byte of the step's record that is wrong.
-mica_status_t mica_record_fail(mica_step_record_t *r, mica_status_t status, const char *what, uint32_t field, uint32_t found,
-    uint32_t expected);
+mica_status_t mica_record_fail(mica_step_record_t *r, mica_status_t status, const char *what, uint32_t field,
+    uint32_t found, uint32_t expected);
 
 // Takes the status of a kernel's check, which has left its reason in r->what. True when all is well so far.
 bool mica_load_checked(mica_step_record_t *r, mica_status_t status);
@@ -121,20 +123,21 @@ void mica_load_window(mica_step_record_t *r, mica_window_t *w);
 void mica_load_requant(mica_step_record_t *r, uint32_t i, int32_t *mult, int8_t *shift);
 // The parameters act_min, at i, and act_max behind it.
 void mica_load_act(mica_step_record_t *r, uint32_t i, int8_t *act_min, int8_t *act_max);
-// The same of int16, act_min at most act_max; and that the zero points of int16 tensors are 0. act_min and act_max may be null.
+// The same of int16, act_min at most act_max; and that zero points of int16 tensors are 0. Both may be null.
 void mica_load_wide(mica_step_record_t *r, uint32_t i, int16_t *act_min, int16_t *act_max);
 // Constant i, `bytes` long and aligned in DATA.
 const void *mica_load_blob(mica_step_record_t *r, uint32_t i, size_t bytes, uint32_t align);
 uint32_t mica_load_blob_bytes(const mica_step_record_t *r, uint32_t i);
-// The layout of the weights, one of those the kernel reads (a bit each). Comes before the length of the weights is asked.
+// The layout of the weights, one of those the kernel reads (a bit each). Comes before the weights' length is asked.
 uint8_t mica_load_layout(mica_step_record_t *r, uint32_t layouts);
 // weights, bias, mult, shift, which are blobs 0 to 3 of the kernels that have them.
 void mica_load_channels(mica_step_record_t *r, mica_channels_t *ch, size_t weights_bytes, uint32_t n);
 // Products of the dimensions of x[0]: before `axis`, of `axes` dimensions from there, behind them.
-void mica_load_split(mica_step_record_t *r, uint32_t axis, uint32_t axes, uint32_t *outer, uint32_t *n, uint32_t *inner);
-// The product of the dimensions of a sound or its rows, of which all but the last `inner` have to be 1; 0 where they are not.
+void mica_load_split(mica_step_record_t *r, uint32_t axis, uint32_t axes, uint32_t *outer, uint32_t *n,
+    uint32_t *inner);
+// The product of the dimensions of a sound or its rows, of which all but the last `inner` have to be 1; else 0.
 uint32_t mica_load_sound(mica_step_record_t *r, const mica_tensor_t *t, uint32_t inner);
-// The rows of y that are frames. A second input is the noise of y's bands, which y has in its last four rows; else noise is null.
+// The rows of y that are frames. A second input is the noise of y's bands, y's last four rows; else noise is null.
 uint32_t mica_load_frames(mica_step_record_t *r, const int8_t **noise, int8_t *noise_zero);
 // Fails unless the record asks for `least` bytes of scratch or more. True when all is well so far.
 bool mica_load_scratch(mica_step_record_t *r, uint32_t least);
@@ -154,7 +157,8 @@ typedef struct {
 bool mica_read_pieces(const mica_file_t *f, mica_pieces_t *p);
 const uint8_t *mica_piece(const mica_pieces_t *p, uint32_t token, uint32_t *bytes);
 // The listed token whose piece is these bytes, those of a and then those of b; MICA_NO_TOKEN where there is none.
-uint32_t mica_find_piece(const mica_pieces_t *p, const uint8_t *a, uint32_t a_bytes, const uint8_t *b, uint32_t b_bytes);
+uint32_t mica_find_piece(const mica_pieces_t *p, const uint8_t *a, uint32_t a_bytes, const uint8_t *b,
+    uint32_t b_bytes);
 uint32_t mica_longest_piece(const mica_pieces_t *p);  // bytes
 // The kind of the character that begins n > 0 bytes, 0: white space; and its bytes.
 uint32_t mica_kind(const uint8_t *s, uint32_t n, uint32_t flags, uint32_t *bytes);

@@ -6,7 +6,7 @@
 #include "mica_select.h"
 #include "model.h"
 
-// A step's run(), in the file of its operator: rows [begin, end) as far as there are so many; returns how many there are.
+// A step's run(), in the file of its operator: rows [begin, end) as far as they exist; returns how many exist.
 #define MICA_RUN_ROWS(kernel, KERNEL) MICA_RUN_ROWS_OF(kernel, mica_##kernel##_s8_rows, MICA_##KERNEL##_S8)
 #define MICA_RUN_ROWS_OF(op, rows_of, variant) \
     static uint32_t run(const mica_step_t *s, uint32_t begin, uint32_t end, void *scratch, size_t scratch_bytes) { \
@@ -18,7 +18,7 @@
         return rows; \
     }
 
-// The same for kernels with a window. Where the image is one row high, as a signal is, a row here is a column of the output.
+// The same for kernels with a window. Where the image is one row high, as signals are, a row is a column of the output.
 #define MICA_RUN_WINDOW(kernel, KERNEL) \
     static uint32_t run(const mica_step_t *s, uint32_t begin, uint32_t end, void *scratch, size_t scratch_bytes) { \
         const mica_##kernel##_s8_t *p = &s->p.kernel; \
@@ -66,13 +66,15 @@ uint32_t mica_window_cuts(const mica_window_t *w);
 // Makes w, which was cut into columns, the window of columns [begin, end) alone, and returns the bytes of x that lie
 // before its image. The image still reaches to the end of x, so what is outside of it is the same.
 size_t mica_window_cut(mica_window_t *w, uint32_t begin, uint32_t end);
-// Where s is a convolution of which each pixel of the output needs the same pixel of the input alone: the same step over an image one
-// row high, that columns can be cut from. Returns how many of those a row of s is; 0 where s is something else.
+// Where s is a convolution of which each pixel of the output needs the same pixel of the input alone: the same step
+// over an image one row high, that columns can be cut from. Returns how many of those a row of s is; 0 where s is
+// something else.
 uint32_t mica_conv2d_by_pixels(const mica_step_t *s, mica_step_t *to);  // not without MICA_CONV2D_S8
-// Where s is the mean of a whole image: the same step with a row for every four channels, as many as this returns; else 0.
+// Where s is the mean of a whole image: the same step with a row for every four channels, which is returned; else 0.
 uint32_t mica_average_pool2d_by_channels(const mica_step_t *s, mica_step_t *to);  // not without MICA_AVERAGE_POOL2D_S8
 
-// What log_mel_s8 and pcen_s8 have in common: the first parameters, up to pre-emphasis, and the first constants, but for those behind the filters.
+// What log_mel_s8 and pcen_s8 have in common: the first parameters, up to pre-emphasis, and the first constants, but
+// for those behind the filters.
 void mica_load_sound_params(mica_step_record_t *r, mica_log_mel_s8_t *p);
 void mica_load_sound_tables(mica_step_record_t *r, mica_log_mel_s8_t *p);
 

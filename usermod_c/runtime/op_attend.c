@@ -19,11 +19,12 @@ mica_status_t mica_load_attend(mica_step_record_t *r, mica_step_t *s) {
         alike = q->dims[i] == y->dims[i] && k->dims[i] == y->dims[i] && v->dims[i] == y->dims[i];
         p->heads *= y->dims[i];
     }
-    if (!mica_load_require(r, alike && r->x[3].bytes == 4, MICA_ERR_SHAPE, "the inputs differ before the last two dimensions")) {
+    if (!mica_load_require(r, alike && r->x[3].bytes == 4, MICA_ERR_SHAPE,
+        "the inputs differ before the last two dimensions")) {
         return r->err->status;
     }
-    alike = q->dims[rank - 1] == k->dims[rank - 1] && k->dims[rank - 2] == v->dims[rank - 2] && y->dims[rank - 2] == q->dims[rank - 2]
-        && y->dims[rank - 1] == v->dims[rank - 1];
+    alike = q->dims[rank - 1] == k->dims[rank - 1] && k->dims[rank - 2] == v->dims[rank - 2]
+        && y->dims[rank - 2] == q->dims[rank - 2] && y->dims[rank - 1] == v->dims[rank - 1];
     p->m = (uint16_t)q->dims[rank - 2];
     p->d = (uint16_t)q->dims[rank - 1];
     p->t = (uint16_t)k->dims[rank - 2];

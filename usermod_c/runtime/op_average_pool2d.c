@@ -37,8 +37,8 @@ static uint32_t run_channels(const mica_step_t *s, uint32_t begin, uint32_t end,
 uint32_t mica_average_pool2d_by_channels(const mica_step_t *s, mica_step_t *to) {
     const mica_window_t *w = &s->p.average_pool2d.win;
     const uint32_t taps = (uint32_t)w->in_h * w->in_w;
-    if (s->run != run || w->out_h != 1 || w->out_w != 1 || w->in_h != w->kernel_h || w->in_w != w->kernel_w || w->pad_top || w->pad_left
-        || w->in_c % 4 || taps > UINT16_MAX) {
+    if (s->run != run || w->out_h != 1 || w->out_w != 1 || w->in_h != w->kernel_h || w->in_w != w->kernel_w
+        || w->pad_top || w->pad_left || w->in_c % 4 || taps > UINT16_MAX) {
         return 0;
     }
     *to = *s;

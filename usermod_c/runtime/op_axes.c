@@ -5,7 +5,8 @@ MICA_RUN_ROWS(axes, AXES)
 
 static void load_constants(mica_step_record_t *r, mica_axes_s8_t *p) {
     const size_t n = (size_t)p->axes * p->each;
-    p->tables = mica_load_blob(r, MICA_AXES_S8_BLOB_TABLES, p->bands ? ((size_t)p->fft + 2 + p->rows) * 2 : 0, MICA_BLOB_ALIGN);
+    p->tables = mica_load_blob(r, MICA_AXES_S8_BLOB_TABLES, p->bands ? ((size_t)p->fft + 2 + p->rows) * 2 : 0,
+        MICA_BLOB_ALIGN);
     p->filters = mica_load_blob(r, MICA_AXES_S8_BLOB_FILTERS, (size_t)p->bands * 4, MICA_BLOB_ALIGN);
     p->least = mica_load_blob(r, MICA_AXES_S8_BLOB_LEAST, p->bands ? (size_t)p->axes * 4 : 0, MICA_BLOB_ALIGN);
     p->bias = mica_load_blob(r, MICA_AXES_S8_BLOB_BIAS, n * 4, MICA_BLOB_ALIGN);

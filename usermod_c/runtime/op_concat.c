@@ -26,7 +26,8 @@ mica_status_t mica_load_concat(mica_step_record_t *r, mica_step_t *s) {
             alike = alike && (i == axis || x->dims[i] == y->dims[i]);
         }
         alike = alike && x->rank == y->rank;
-        mica_load_require(r, x->zero_point == y->zero_point && x->scale >= y->scale && x->scale <= y->scale, MICA_ERR_RANGE,
+        mica_load_require(r, x->zero_point == y->zero_point && x->scale >= y->scale && x->scale <= y->scale,
+            MICA_ERR_RANGE,
             "an input differs from the output in scale or zero point");
     }
     mica_load_require(r, alike && total == y->dims[axis], MICA_ERR_SHAPE, "the inputs do not make the output");

@@ -20,7 +20,8 @@ mica_status_t mica_load_conv2d(mica_step_record_t *r, mica_step_t *s) {
 uint32_t mica_conv2d_by_pixels(const mica_step_t *s, mica_step_t *to) {
     const mica_window_t *w = &s->p.conv2d.win;
     if (s->run != run || w->out_h == 1 || w->kernel_h != 1 || w->kernel_w != 1 || w->stride_h != 1 || w->stride_w != 1
-        || w->pad_top || w->pad_left || w->in_h != w->out_h || w->in_w != w->out_w || (uint32_t)w->in_h * w->in_w > UINT16_MAX) {
+        || w->pad_top || w->pad_left || w->in_h != w->out_h || w->in_w != w->out_w
+        || (uint32_t)w->in_h * w->in_w > UINT16_MAX) {
         return 0;
     }
     *to = *s;

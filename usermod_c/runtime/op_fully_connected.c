@@ -2,13 +2,13 @@
 #include "shape.h"
 #ifndef MICA_WITHOUT_FULLY_CONNECTED_S8
 
-#define OWN (64) // bytes of scratch that a kernel takes beside a row of x as pairs: SCRATCH_FIXED of mica/kernels/base.py
-#define BLOCK (1024) // bytes of weights, about: nobody computes while the first block comes, and each has costs of its own
+#define OWN (64) // bytes of scratch of a kernel beside a row of x as pairs: SCRATCH_FIXED of mica/kernels/base.py
+#define BLOCK (1024) // bytes of weights, about: nobody computes while the first block comes, and each has its costs
 #define OUTPUTS (4) // what counts as a row where there is one row of them: kernels compute so many at a time
 
 // Outputs [first, last) of a single row, whose weights lie at `weights`.
-static void run_outputs(const mica_fully_connected_s8_t *p, const int8_t *weights, uint32_t first, uint32_t last, void *scratch,
-    size_t scratch_bytes) {
+static void run_outputs(const mica_fully_connected_s8_t *p, const int8_t *weights, uint32_t first, uint32_t last,
+    void *scratch, size_t scratch_bytes) {
     mica_fully_connected_s8_t piece = *p;
     piece.y += first;
     piece.ch.weights = weights;
@@ -22,7 +22,8 @@ static void run_outputs(const mica_fully_connected_s8_t *p, const int8_t *weight
 // A single row whose weights are brought into two blocks of scratch: into one while the other is used. False where
 // there is no room or nobody brings them.
 static bool run_fetched(const mica_fully_connected_s8_t *p, uint8_t *scratch, size_t scratch_bytes) {
-    const size_t row = mica_row_bytes(p->ch.layout, p->in_k), own = (2 * row + OWN + MICA_ALIGN - 1) & ~(size_t)(MICA_ALIGN - 1);
+    const size_t row = mica_row_bytes(p->ch.layout, p->in_k),
+        own = (2 * row + OWN + MICA_ALIGN - 1) & ~(size_t)(MICA_ALIGN - 1);
     const mica_fetch_t *fetch = p->fetch;
     if (fetch == NULL || p->ch.layout != MICA_LAYOUT_OFFSET_ROWS || scratch_bytes < own + 2 * OUTPUTS * row) {
         return false;

@@ -20,8 +20,8 @@ mica_status_t mica_load_gather(mica_step_record_t *r, mica_step_t *s) {
     p->x_n = (uint16_t)x->dims[axis];
     p->y_n = (uint16_t)y->dims[axis];
     p->indices = mica_load_blob(r, MICA_GATHER_S8_BLOB_INDICES, (size_t)p->y_n * 4, MICA_BLOB_ALIGN);
-    if (mica_load_require(r, alike, MICA_ERR_SHAPE, "input and output differ beside the axis") && mica_load_same_scale(r)
-        && mica_load_checked(r, mica_gather_s8_check(p, &r->what))) {
+    if (mica_load_require(r, alike, MICA_ERR_SHAPE, "input and output differ beside the axis")
+        && mica_load_same_scale(r) && mica_load_checked(r, mica_gather_s8_check(p, &r->what))) {
         mica_load_checked(r, mica_gather_s8_check_constants(p, &r->what));
     }
     return r->err->status;

@@ -46,7 +46,8 @@ mica_status_t mica_load_log_mel(mica_step_record_t *r, mica_step_t *s) {
     p->floor_exponent = (int8_t)mica_load_param(r, MICA_LOG_MEL_S8_PARAM_FLOOR_EXPONENT, -64, 63);
     mica_load_requant(r, MICA_LOG_MEL_S8_PARAM_MULT, &p->mult, &p->shift);
     mica_load_act(r, MICA_LOG_MEL_S8_PARAM_ACT_MIN, &p->act_min, &p->act_max);
-    if (mica_load_ok(r) && mica_load_checked(r, mica_log_mel_s8_check(p, &r->what)) && mica_load_scratch(r, mica_log_mel_s8_scratch_bytes(p))) {
+    if (mica_load_ok(r) && mica_load_checked(r, mica_log_mel_s8_check(p, &r->what))
+        && mica_load_scratch(r, mica_log_mel_s8_scratch_bytes(p))) {
         load_constants(r, p);
     }
     if (mica_load_ok(r) && mica_load_checked(r, mica_log_mel_s8_check_constants(p, &r->what))) {

@@ -21,7 +21,8 @@ mica_status_t mica_load_log_softmax(mica_step_record_t *r, mica_step_t *s) {
     p->axis = (uint16_t)x->dims[x->rank - 1];
     p->rows = x->bytes / p->axis;
     if (mica_load_checked(r, mica_log_softmax_s8_check(p, &r->what))
-        && mica_load_require(r, mica_log_softmax_s8_y_bytes(p) == r->y.bytes, MICA_ERR_SHAPE, "the output has another size")) {
+        && mica_load_require(r, mica_log_softmax_s8_y_bytes(p) == r->y.bytes, MICA_ERR_SHAPE,
+        "the output has another size")) {
         p->table = mica_load_blob(r, MICA_LOG_SOFTMAX_S8_BLOB_TABLE, 256 * 4, MICA_BLOB_ALIGN);
         if (mica_load_ok(r)) {
             mica_load_checked(r, mica_log_softmax_s8_check_constants(p, &r->what));

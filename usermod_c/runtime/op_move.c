@@ -15,7 +15,8 @@ mica_status_t mica_load_move(mica_step_record_t *r, mica_step_t *s) {
         p->dim[i].stride = map[2 * i + 1];
     }
     if (mica_load_same_scale(r) && mica_load_checked(r, mica_move_s8_check(p, &r->what))) {
-        mica_load_require(r, mica_move_s8_y_bytes(p) == r->y.bytes, MICA_ERR_SHAPE, "the map's lengths do not make the output");
+        mica_load_require(r, mica_move_s8_y_bytes(p) == r->y.bytes, MICA_ERR_SHAPE,
+            "the map's lengths do not make the output");
     }
     return r->err->status;
 }

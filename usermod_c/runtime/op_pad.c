@@ -17,7 +17,8 @@ mica_status_t mica_load_pad(mica_step_record_t *r, mica_step_t *s) {
         p->y_dims[i] = (uint16_t)y->dims[i];
         p->begin[i] = (uint16_t)mica_load_param(r, MICA_PAD_S8_PARAM_BEGIN_0 + i, 0, MICA_MAX_DIM);
     }
-    if (mica_load_require(r, x->rank == y->rank, MICA_ERR_SHAPE, "input and output differ in rank") && mica_load_same_scale(r)) {
+    if (mica_load_require(r, x->rank == y->rank, MICA_ERR_SHAPE, "input and output differ in rank")
+        && mica_load_same_scale(r)) {
         mica_load_checked(r, mica_pad_s8_check(p, &r->what));
     }
     return r->err->status;

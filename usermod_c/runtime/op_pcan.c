@@ -39,7 +39,8 @@ mica_status_t mica_load_pcan(mica_step_record_t *r, mica_step_t *s) {
     p->log_places = (uint8_t)mica_load_param(r, MICA_PCAN_S8_PARAM_LOG_PLACES, 0, 10);
     mica_load_requant(r, MICA_PCAN_S8_PARAM_MULT, &p->mult, &p->shift);
     mica_load_act(r, MICA_PCAN_S8_PARAM_ACT_MIN, &p->act_min, &p->act_max);
-    if (mica_load_ok(r) && mica_load_checked(r, mica_pcan_s8_check(p, &r->what)) && mica_load_scratch(r, mica_pcan_s8_scratch_bytes(p))) {
+    if (mica_load_ok(r) && mica_load_checked(r, mica_pcan_s8_check(p, &r->what))
+        && mica_load_scratch(r, mica_pcan_s8_scratch_bytes(p))) {
         load_constants(r, p);
     }
     return MICA_LOAD_END(r, mica_pcan_s8_check_constants(p, &r->what));

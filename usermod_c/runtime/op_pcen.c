@@ -3,7 +3,8 @@
 
 MICA_RUN_ROWS(pcen, PCEN)
 
-_Static_assert((int)MICA_PCEN_S8_PARAM_PREEMPHASIS == (int)MICA_LOG_MEL_S8_PARAM_PREEMPHASIS, "mica_load_sound_params reads others");
+_Static_assert((int)MICA_PCEN_S8_PARAM_PREEMPHASIS == (int)MICA_LOG_MEL_S8_PARAM_PREEMPHASIS,
+    "mica_load_sound_params reads others");
 _Static_assert((int)MICA_PCEN_S8_BLOB_GAINS == (int)MICA_LOG_MEL_S8_BLOB_GAINS, "mica_load_sound_tables reads others");
 
 static void load_params(mica_step_record_t *r, mica_pcen_s8_t *p) {
@@ -35,7 +36,8 @@ mica_status_t mica_load_pcen(mica_step_record_t *r, mica_step_t *s) {
     sound->out_n = (uint16_t)r->y.dims[r->y.rank - 1];
     sound->y_zero = (int8_t)r->y.zero_point;
     load_params(r, p);
-    if (mica_load_ok(r) && mica_load_checked(r, mica_pcen_s8_check(p, &r->what)) && mica_load_scratch(r, mica_pcen_s8_scratch_bytes(p))) {
+    if (mica_load_ok(r) && mica_load_checked(r, mica_pcen_s8_check(p, &r->what))
+        && mica_load_scratch(r, mica_pcen_s8_scratch_bytes(p))) {
         mica_load_sound_tables(r, sound);
         p->curve = mica_load_blob(r, MICA_PCEN_S8_BLOB_CURVE, (size_t)p->points * 2, MICA_BLOB_ALIGN);
     }

@@ -17,8 +17,8 @@ mica_status_t mica_load_pick(mica_step_record_t *r, mica_step_t *s) {
         row &= at->dims[i] == (i > axis ? 1 : y->dims[i]);
         alike = (each || row) && (i == axis || x->dims[i] == y->dims[i]);
     }
-    if (!mica_load_require(r, alike, MICA_ERR_SHAPE, "input and output differ beside the axis, or the places have another shape")
-        || !mica_load_same_scale(r)) {
+    if (!mica_load_require(r, alike, MICA_ERR_SHAPE,
+        "input and output differ beside the axis, or the places have another shape") || !mica_load_same_scale(r)) {
         return r->err->status;
     }
     mica_load_split(r, axis, 1, &p->outer, &p->n, &p->inner);

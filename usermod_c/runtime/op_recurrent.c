@@ -26,15 +26,18 @@ static void load_numbers(mica_step_record_t *r, mica_recurrent_s8_t *p) {
 static bool load_tensors(mica_step_record_t *r, mica_recurrent_s8_t *p) {
     const mica_tensor_t *x = &r->x[0], *y = &r->y;
     uint32_t ahead = mica_recurrent_s8_ahead(p), rows = y->dims[0] - ahead;
-    bool sound = x->rank == 3 && y->rank == 3 && y->dims[0] > ahead && y->dims[1] == x->dims[1] && (rows == 1 || rows == x->dims[0]);
+    bool sound = x->rank == 3 && y->rank == 3 && y->dims[0] > ahead && y->dims[1] == x->dims[1]
+        && (rows == 1 || rows == x->dims[0]);
     for (uint32_t i = 1; sound && i < r->n_inputs; ++i) {
         const mica_tensor_t *t = &r->x[i];
         sound = t->rank == 3 && t->dims[0] == 1 && t->dims[1] == x->dims[1] && t->dims[2] == y->dims[2] << p->carried;
     }
-    if (!mica_load_require(r, sound, MICA_ERR_SHAPE, "expected [T, B, I], initial states [1, B, H] and an output [T or 1, B, H], or carried ones")) {
+    if (!mica_load_require(r, sound, MICA_ERR_SHAPE,
+        "expected [T, B, I], initial states [1, B, H] and an output [T or 1, B, H], or carried ones")) {
         return false;
     }
-    bool zeros = p->carried || ((p->cell_result || p->h_zero == y->zero_point) && (r->n_inputs < 2 || p->h_zero == r->x[1].zero_point));
+    bool zeros = p->carried || ((p->cell_result || p->h_zero == y->zero_point)
+        && (r->n_inputs < 2 || p->h_zero == r->x[1].zero_point));
     p->x = x->data;
     p->y = y->data;
     p->h0 = r->x[1].data;
@@ -55,10 +58,13 @@ mica_status_t mica_load_recurrent(mica_step_record_t *r, mica_step_t *s) {
     s->run = run;
     load_numbers(r, p);
     if (mica_load_ok(r) && load_tensors(r, p) && mica_load_checked(r, mica_recurrent_s8_check(p, &r->what))) {
-        p->weights = mica_load_blob(r, MICA_RECURRENT_S8_BLOB_MATRIX, mica_recurrent_s8_weights_bytes(p), MICA_BLOB_ALIGN);
-        p->terms = mica_load_blob(r, MICA_RECURRENT_S8_BLOB_TERMS, (size_t)mica_recurrent_s8_terms(p) * 4, MICA_BLOB_ALIGN);
+        p->weights = mica_load_blob(r, MICA_RECURRENT_S8_BLOB_MATRIX, mica_recurrent_s8_weights_bytes(p),
+            MICA_BLOB_ALIGN);
+        p->terms = mica_load_blob(r, MICA_RECURRENT_S8_BLOB_TERMS, (size_t)mica_recurrent_s8_terms(p) * 4,
+            MICA_BLOB_ALIGN);
         p->shifts = mica_load_blob(r, MICA_RECURRENT_S8_BLOB_SHIFTS, mica_recurrent_s8_channels(p), MICA_BLOB_ALIGN);
-        size_t gate = p->cell == MICA_CELL_RNN ? 0 : 2 * MICA_TABLE_S16, output = p->cell == MICA_CELL_LSTM ? 2 * MICA_TABLE_S16 : 0;
+        size_t gate = p->cell == MICA_CELL_RNN ? 0 : 2 * MICA_TABLE_S16,
+            output = p->cell == MICA_CELL_LSTM ? 2 * MICA_TABLE_S16 : 0;
         p->gate = mica_load_blob(r, MICA_RECURRENT_S8_BLOB_GATE, gate, MICA_BLOB_ALIGN);
         p->candidate = mica_load_blob(r, MICA_RECURRENT_S8_BLOB_CANDIDATE, 2 * MICA_TABLE_S16, MICA_BLOB_ALIGN);
         p->output = mica_load_blob(r, MICA_RECURRENT_S8_BLOB_OUTPUT, output, MICA_BLOB_ALIGN);

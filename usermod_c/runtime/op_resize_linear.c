@@ -12,7 +12,8 @@ mica_status_t mica_load_resize_linear(mica_step_record_t *r, mica_step_t *s) {
     p->row_taps = (uint8_t)mica_load_param(r, MICA_RESIZE_LINEAR_S8_PARAM_ROW_TAPS, 1, 255);
     p->column_taps = (uint8_t)mica_load_param(r, MICA_RESIZE_LINEAR_S8_PARAM_COLUMN_TAPS, 1, 255);
     bool images = x->rank == 4 && y->rank == 4 && x->dims[0] == 1 && y->dims[0] == 1 && x->dims[3] == y->dims[3];
-    if (!mica_load_require(r, images, MICA_ERR_SHAPE, "input and output want the shape [1, H, W, C]") || !mica_load_same_scale(r)) {
+    if (!mica_load_require(r, images, MICA_ERR_SHAPE, "input and output want the shape [1, H, W, C]")
+        || !mica_load_same_scale(r)) {
         return r->err->status;
     }
     p->in_h = (uint16_t)x->dims[1];

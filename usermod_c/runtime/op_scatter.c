@@ -25,7 +25,8 @@ mica_status_t mica_load_scatter(mica_step_record_t *r, mica_step_t *s) {
     uint32_t n = r->x[2].bytes / 4;
     if (!mica_load_same_shape(r) || !mica_load_same_scale(r)
         || !mica_load_require(r, alike, MICA_ERR_SHAPE, "input and output differ beside the axis")
-        || !mica_load_require(r, u->zero_point == y->zero_point && u->scale >= y->scale && u->scale <= y->scale, MICA_ERR_RANGE,
+        || !mica_load_require(r, u->zero_point == y->zero_point && u->scale >= y->scale && u->scale <= y->scale,
+        MICA_ERR_RANGE,
             "the rows differ from the output in scale or zero point")
         || !mica_load_require(r, n == 1 || (axis > 0 && n == x->dims[0]), MICA_ERR_SHAPE,
             "the number of indices is neither 1 nor the first dimension")) {

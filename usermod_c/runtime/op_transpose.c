@@ -16,7 +16,8 @@ mica_status_t mica_load_transpose(mica_step_record_t *r, mica_step_t *s) {
         p->perm[i] = (uint8_t)mica_load_param(r, MICA_TRANSPOSE_S8_PARAM_PERM_0 + i, 0, y->rank - 1);
         alike = alike && y->dims[i] == x->dims[p->perm[i]];
     }
-    if (mica_load_require(r, alike, MICA_ERR_SHAPE, "the output is not the permuted input") && mica_load_same_scale(r)) {
+    if (mica_load_require(r, alike, MICA_ERR_SHAPE, "the output is not the permuted input")
+        && mica_load_same_scale(r)) {
         mica_load_checked(r, mica_transpose_s8_check(p, &r->what));
     }
     return r->err->status;

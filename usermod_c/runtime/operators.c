@@ -1,7 +1,7 @@
-// mica: which operators this build has. -DMICA_WITHOUT_<KERNEL> leaves one out, here, in op_<operator>.c and in the kernels.
+// mica: which operators this build has. -DMICA_WITHOUT_<KERNEL> leaves one out, everywhere.
 #include "op.h"
 
-// `code`, and nothing where `without` is defined: a comma of LEFT_OUT_1 then moves `code` from the second place to the third.
+// `code`, and nothing where `without` is defined: LEFT_OUT_1's comma then moves `code` from second to third place.
 #define LEFT_OUT_1 ,
 #define SECOND_OF(a, b, ...) b
 #define SECOND(...) SECOND_OF(__VA_ARGS__)

@@ -1,8 +1,8 @@
-// mica: a step's record, as the loaders of the operators ask for it (see model.h). The first thing that is wrong is kept.
+// mica: a step's record, as the loaders of operators ask for it (see model.h). The first error is kept.
 #include "model.h"
 
-mica_status_t mica_record_fail(mica_step_record_t *r, mica_status_t status, const char *what, uint32_t field, uint32_t found,
-    uint32_t expected) {
+mica_status_t mica_record_fail(mica_step_record_t *r, mica_status_t status, const char *what, uint32_t field,
+    uint32_t found, uint32_t expected) {
     return mica_fail(r->err, status, what, mica_at(&r->m->file, r->record) + field, found, expected);
 }
 
@@ -24,7 +24,8 @@ int32_t mica_load_param(mica_step_record_t *r, uint32_t i, int32_t low, int32_t 
     uint32_t field = MICA_STEP_PARAMS + 4 * i;
     int32_t v = (int32_t)mica_u32(r->record + field);
     if (mica_load_ok(r) && (v < low || v > high)) {
-        mica_record_fail(r, MICA_ERR_RANGE, "a parameter is out of its range", field, (uint32_t)v, (uint32_t)(v < low ? low : high));
+        mica_record_fail(r, MICA_ERR_RANGE, "a parameter is out of its range", field, (uint32_t)v,
+            (uint32_t)(v < low ? low : high));
     }
     return mica_load_ok(r) ? v : 0;
 }
@@ -162,7 +163,8 @@ uint32_t mica_load_sound(mica_step_record_t *r, const mica_tensor_t *t, uint32_t
         sound = i + inner >= t->rank || t->dims[i] == 1;
         n *= t->dims[i];
     }
-    return mica_load_require(r, sound, MICA_ERR_SHAPE, "the samples of one sound, and rows of one sound, are expected") ? n : 0;
+    return mica_load_require(r, sound, MICA_ERR_SHAPE, "the samples of one sound, and rows of one sound, are expected")
+        ? n : 0;
 }
 
 uint32_t mica_load_frames(mica_step_record_t *r, const int8_t **noise, int8_t *noise_zero) {
@@ -175,8 +177,8 @@ uint32_t mica_load_frames(mica_step_record_t *r, const int8_t **noise, int8_t *n
     }
     *noise = kept->data;
     *noise_zero = (int8_t)kept->zero_point;
-    const bool sound = rows > 4 && kept->rank >= 2 && kept->dims[kept->rank - 2] == 4 && kept->dims[kept->rank - 1] == bands
-        && kept->bytes == 4u * bands;
+    const bool sound = rows > 4 && kept->rank >= 2 && kept->dims[kept->rank - 2] == 4
+        && kept->dims[kept->rank - 1] == bands && kept->bytes == 4u * bands;
     return mica_load_require(r, sound, MICA_ERR_SHAPE, "the noise is none of the bands") ? rows - 4 : 0;
 }
 
@@ -188,7 +190,8 @@ bool mica_load_scratch(mica_step_record_t *r, uint32_t least) {
     return mica_load_ok(r);
 }
 
-void mica_load_split(mica_step_record_t *r, uint32_t axis, uint32_t axes, uint32_t *outer, uint32_t *n, uint32_t *inner) {
+void mica_load_split(mica_step_record_t *r, uint32_t axis, uint32_t axes, uint32_t *outer, uint32_t *n,
+    uint32_t *inner) {
     *outer = *n = *inner = 1;
     for (uint32_t i = 0; i < r->x[0].rank; ++i) {
         uint32_t *part = i < axis ? outer : i < axis + axes ? n : inner;

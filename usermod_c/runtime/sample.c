@@ -1,4 +1,4 @@
-// mica: a token drawn by its score, in integers alone: the same one on every core for the same scores and state (SPEC.md).
+// mica: a token drawn by its score, in integers alone: the same on every core for the same scores, state (SPEC.md).
 #include <string.h>
 
 #include "mica.h"
@@ -19,7 +19,8 @@ static uint32_t fall(float scale, uint32_t temperature) {
     memcpy(&bits, &scale, sizeof(bits));
     const int32_t shift = (int32_t)(bits >> 23 & 0xff) - 130;  // without floating-point code
     const uint32_t mantissa = (bits & 0x7fffff) | 0x800000;
-    const uint32_t scaled = shift > 7 ? 0x7fffffffu : shift >= 0 ? mantissa << shift : shift < -31 ? 0 : mantissa >> -shift;
+    const uint32_t scaled = shift > 7 ? 0x7fffffffu
+        : shift >= 0 ? mantissa << shift : shift < -31 ? 0 : mantissa >> -shift;
     const uint64_t q64 = ((uint64_t)scaled * 1512775) >> 20;
     const uint32_t q = q64 > UINT32_MAX ? UINT32_MAX : (uint32_t)q64, whole = q / temperature;
     return whole >= 4000000 ? UINT32_MAX : whole * 1000 + q % temperature * 1000 / temperature;

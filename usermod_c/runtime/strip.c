@@ -10,7 +10,7 @@ typedef struct {
     uint32_t pad;         // rows that the first window reaches above the first of them
 } cut_t;
 
-// Kernels of which rows can be made alone: by a window over rows, or row by row from the same row. `params` are of a window.
+// Kernels of which rows can be made alone: by a window over rows, or each from the same row. `params` are of a window.
 static bool by_window(uint32_t kernel) {
     return kernel == MICA_KERNEL_CONV2D_S8 || kernel == MICA_KERNEL_DEPTHWISE_CONV2D_S8
            || kernel == MICA_KERNEL_MAX_POOL2D_S8 || kernel == MICA_KERNEL_AVERAGE_POOL2D_S8;
@@ -64,7 +64,8 @@ static mica_status_t begin_strips(const mica_model_t *m, mica_error_t *err) {
 mica_status_t mica_load_order(mica_model_t *m, mica_error_t *err) {
     bool has = m->file.s[MICA_KIND_ORDER].offset != 0;
     if (has != ((mica_u32(m->file.base + MICA_HEADER_FEATURES) & MICA_FEATURE_STRIPS) != 0)) {
-        return mica_fail(err, MICA_ERR_FEATURE, "a section ORDER and the feature STRIPS go together", MICA_HEADER_FEATURES, has, !has);
+        return mica_fail(err, MICA_ERR_FEATURE, "a section ORDER and the feature STRIPS go together",
+            MICA_HEADER_FEATURES, has, !has);
     }
     if (!has) {
         return MICA_OK;
@@ -144,7 +145,8 @@ mica_status_t mica_load_strip_step(mica_step_record_t *r, uint32_t i) {
             }
         }
     }
-    return sound ? MICA_OK : mica_record_fail(r, MICA_ERR_STEP, "this step cannot be part of a strip", MICA_STEP_KERNEL, s->kernel, 0);
+    return sound ? MICA_OK
+        : mica_record_fail(r, MICA_ERR_STEP, "this step cannot be part of a strip", MICA_STEP_KERNEL, s->kernel, 0);
 }
 
 // ---- calls
@@ -192,7 +194,7 @@ static void keep(mica_rows_t *y, const cut_t *cut) {
     y->have = (uint16_t)(y->have + cut->out);
 }
 
-// Takes note of a call by which the caller delivers rows: null and where they go, or what is wrong with it. Moves no bytes.
+// Notes a call by which the caller delivers rows: null and where they go, or what is wrong with it. Moves no bytes.
 static const char *take_fed(const mica_model_t *m, uint32_t rows, uint32_t drop, cut_t *cut) {
     if (m->order->fed == MICA_NO_TENSOR) {
         return "a call feeds rows, and no input is fed";
@@ -215,13 +217,10 @@ static const char *take(const mica_model_t *m, const mica_strip_step_t *s, uint3
     const uint32_t begin = y->have, end = begin + rows;
     for (uint32_t k = 0; k < s->n_inputs; ++k) {
         const mica_rows_t *x = &tensors[s->x[k]];
-        int64_t a = begin, b = end;
+        int64_t a = moves(x, y) ? begin : 0, b = moves(x, y) ? end : x->rows;
         if (s->stride != 0) {
             a = (int64_t)begin * s->stride - s->pad;
             b = (int64_t)(end - 1) * s->stride - s->pad + s->reach;
-        } else if (!moves(x, y)) {
-            a = 0;
-            b = x->rows;
         }
         const int64_t low = a > 0 ? a : 0, high = b < x->rows ? b : x->rows;
         if (low >= high || (x->some && (low < x->first || high > x->have))) {
@@ -252,7 +251,8 @@ mica_status_t mica_replay_order(const mica_model_t *m, mica_error_t *err) {
                 const mica_rows_t *y = &m->order->tensors[m->order->steps[i].y];
                 if (y->have != y->rows) {
                     err->step = (int32_t)i;
-                    return mica_fail(err, MICA_ERR_STEP, "a strip does not make all rows of a step", 0, y->have, y->rows);
+                    return mica_fail(err, MICA_ERR_STEP, "a strip does not make all rows of a step", 0, y->have,
+                        y->rows);
                 }
             }
             if (r == NULL) {
@@ -289,7 +289,7 @@ static void cut_shape(mica_broadcast_t *shape, const cut_t *cut, uint32_t rows) 
     shape->n[0] = shape->n[0] / rows * cut->out;
 }
 
-// Makes a copy of a step the step that the call is. What it was, of `rows` rows, has been checked, and with fewer rows all of it holds.
+// Makes a copy of a step the step that the call is. What it was has been checked for `rows` rows, and holds for fewer.
 static void cut_step(mica_step_t *s, uint32_t kernel, const cut_t *cut, const mica_rows_t *y) {
     const int8_t *x = (const int8_t *)cut->x[0], *b = (const int8_t *)cut->x[1];
     int8_t *to = (int8_t *)cut->y;
@@ -339,7 +339,7 @@ static void drop_rows(const mica_rows_t *y, uint32_t drop) {
     }
 }
 
-// The caller delivers rows, or, where none has been named, the input's zero point does. False where the file has changed.
+// The caller delivers rows, or, where none is named, the input's zero point does. False where the file has changed.
 static bool feed_rows(const mica_model_t *m, const uint8_t *r) {
     const mica_order_t *o = m->order;
     const uint32_t drop = mica_u16(r + MICA_ORDER_DROP);

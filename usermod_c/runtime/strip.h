@@ -9,7 +9,7 @@
 
 #include "mica.h"
 
-// Rows of a tensor [1, H, W, C]. Of a tensor that is there whole, or has another shape, `some` is false and first stays 0.
+// Rows of a tensor [1, H, W, C]. Of one that is there whole, or has another shape, `some` is false and first stays 0.
 typedef struct {
     uint8_t *data;        // of row `first`
     uint32_t row_bytes;

@@ -44,7 +44,8 @@ const uint8_t *mica_piece(const mica_pieces_t *p, uint32_t token, uint32_t *byte
     return p->pieces + begin;
 }
 
-uint32_t mica_find_piece(const mica_pieces_t *p, const uint8_t *a, uint32_t a_bytes, const uint8_t *b, uint32_t b_bytes) {
+uint32_t mica_find_piece(const mica_pieces_t *p, const uint8_t *a, uint32_t a_bytes, const uint8_t *b,
+    uint32_t b_bytes) {
     uint32_t low = 0, high = p->listed;
     while (low < high) {
         uint32_t middle = (low + high) / 2, token = mica_u16(p->list + 2 * middle), bytes;
@@ -126,7 +127,8 @@ static mica_status_t check_pieces(const mica_pieces_t *p, uint32_t at, mica_erro
     for (uint32_t i = 0; i <= p->count; ++i) {
         uint32_t offset = mica_u16(p->offsets + 2 * i);
         if (offset < before || (i == 0 && offset != 0) || (i == p->count && offset != p->piece_bytes)) {
-            return mica_fail(err, MICA_ERR_BOUNDS, "TOKENS: offsets of pieces do not rise from 0 to the end", at, offset, p->piece_bytes);
+            return mica_fail(err, MICA_ERR_BOUNDS, "TOKENS: offsets of pieces do not rise from 0 to the end", at,
+                offset, p->piece_bytes);
         }
         before = offset;
     }
@@ -158,19 +160,25 @@ static mica_status_t check_places(const mica_model_t *m, const mica_tokens_t *t,
         const bool twice = (i > 0 && inputs[i] == inputs[0]) || (i > 1 && inputs[i] == inputs[1]);
         const uint32_t or_dtype = i > 0 && classes ? MICA_DTYPE_INT8 : MICA_DTYPE_INT32;
         if (twice || size == 0 || elements(m, mica_input_id(m, inputs[i]), MICA_DTYPE_INT32, or_dtype) != size) {
-            return mica_fail(err, MICA_ERR_TENSOR, "TOKENS: model input for a number", at + MICA_TOKENS_TOKEN, inputs[i], 0);
+            return mica_fail(err, MICA_ERR_TENSOR, "TOKENS: model input for a number", at + MICA_TOKENS_TOKEN,
+                inputs[i], 0);
         }
         ++used;
     }
     if (used != m->info.n_inputs) {
-        return mica_fail(err, MICA_ERR_TENSOR, "TOKENS: model inputs for numbers", at + MICA_TOKENS_TOKEN, used, m->info.n_inputs);
+        return mica_fail(err, MICA_ERR_TENSOR, "TOKENS: model inputs for numbers", at + MICA_TOKENS_TOKEN, used,
+            m->info.n_inputs);
     }
-    const uint32_t scores = elements(m, mica_output_id(m, t->output), MICA_DTYPE_INT8, classes ? MICA_DTYPE_FLOAT32 : MICA_DTYPE_INT8);
+    const uint32_t scores = elements(m, mica_output_id(m, t->output), MICA_DTYPE_INT8,
+        classes ? MICA_DTYPE_FLOAT32 : MICA_DTYPE_INT8);
     if (classes ? scores == 0 : scores != count) {
-        return mica_fail(err, MICA_ERR_TENSOR, "TOKENS: model output for the scores", at + MICA_TOKENS_OUTPUT, t->output, count);
+        return mica_fail(err, MICA_ERR_TENSOR, "TOKENS: model output for the scores", at + MICA_TOKENS_OUTPUT,
+            t->output, count);
     }
-    if ((t->window == 0) != (classes || t->length == MICA_NO_TOKEN) || t->window > MICA_MAX_BYTES || t->positions > MICA_MAX_BYTES) {
-        return mica_fail(err, MICA_ERR_BOUNDS, "TOKENS: positions or window", at + MICA_TOKENS_POSITIONS, t->positions, t->window);
+    if ((t->window == 0) != (classes || t->length == MICA_NO_TOKEN) || t->window > MICA_MAX_BYTES
+        || t->positions > MICA_MAX_BYTES) {
+        return mica_fail(err, MICA_ERR_BOUNDS, "TOKENS: positions or window", at + MICA_TOKENS_POSITIONS, t->positions,
+            t->window);
     }
     return MICA_OK;
 }
@@ -179,7 +187,8 @@ mica_status_t mica_load_tokens(const mica_model_t *m, mica_error_t *err) {
     const mica_section_t *s = &m->file.s[MICA_KIND_TOKENS];
     const bool has = s->offset != 0;
     if (has != ((mica_u32(m->file.base + MICA_HEADER_FEATURES) & MICA_FEATURE_TOKENS) != 0)) {
-        return mica_fail(err, MICA_ERR_FEATURE, "a section TOKENS and the feature TOKENS go together", MICA_HEADER_FEATURES, has, !has);
+        return mica_fail(err, MICA_ERR_FEATURE, "a section TOKENS and the feature TOKENS go together",
+            MICA_HEADER_FEATURES, has, !has);
     }
     mica_pieces_t p;
     mica_tokens_t t;
@@ -196,13 +205,15 @@ mica_status_t mica_load_tokens(const mica_model_t *m, mica_error_t *err) {
         return mica_fail(err, MICA_ERR_FEATURE, "TOKENS: method or flags", s->offset + MICA_TOKENS_METHOD, t.method, 0);
     }
     if ((t.begin >= p.count && t.begin != MICA_NO_TOKEN) || (t.end >= p.count && t.end != MICA_NO_TOKEN)) {
-        return mica_fail(err, MICA_ERR_BOUNDS, "TOKENS: begin or end", s->offset + MICA_TOKENS_BEGIN, t.begin, p.count - 1);
+        return mica_fail(err, MICA_ERR_BOUNDS, "TOKENS: begin or end", s->offset + MICA_TOKENS_BEGIN, t.begin,
+            p.count - 1);
     }
     if (check_pieces(&p, s->offset, err) != MICA_OK) {
         return err->status;
     }
     if (t.padding >= p.count || (classes && unknown >= p.count && unknown != MICA_NO_TOKEN)) {
-        return mica_fail(err, MICA_ERR_BOUNDS, "TOKENS: padding or unknown", s->offset + MICA_TOKENS_PADDING, t.padding, p.count - 1);
+        return mica_fail(err, MICA_ERR_BOUNDS, "TOKENS: padding or unknown", s->offset + MICA_TOKENS_PADDING, t.padding,
+            p.count - 1);
     }
     return check_places(m, &t, p.count, err);
 }

@@ -25,7 +25,8 @@ static uint32_t kind(uint32_t c, uint32_t flags) {
     if (rule == MICA_TOKEN_FLAG_BARE) {
         return c == ' ' || (c >= 9 && c <= 13) ? BLANK : c < 128 && IS_IN(c, marks) ? DROPPED : LETTER;
     }
-    if ((rule == MICA_TOKEN_FLAG_MARKS && IS_IN(c, removed)) || ((flags & MICA_TOKEN_FLAG_ACCENTS) && c >= 0x300 && c <= 0x36f)) {
+    if ((rule == MICA_TOKEN_FLAG_MARKS && IS_IN(c, removed))
+        || ((flags & MICA_TOKEN_FLAG_ACCENTS) && c >= 0x300 && c <= 0x36f)) {
         return DROPPED;
     }
     if (IS_IN(c, blanks)) {
@@ -144,7 +145,8 @@ static uint32_t pieces_of(const mica_pieces_t *p, uint32_t most, const uint8_t *
     return count;
 }
 
-uint32_t mica_encode_words(const mica_pieces_t *p, const mica_tokens_t *t, const uint8_t *s, uint32_t n, uint16_t *out) {
+uint32_t mica_encode_words(const mica_pieces_t *p, const mica_tokens_t *t, const uint8_t *s, uint32_t n,
+    uint16_t *out) {
     uint8_t *word = (uint8_t *)(out + n);  // no longer than the text
     const uint32_t most = mica_longest_piece(p);
     uint32_t count = 0, filled = 0, characters = 0, before = BLANK, bytes = 1;

@@ -11,8 +11,8 @@
 #define INTERRUPTS REGISTER(1)
 #define FIFO_CONTROL REGISTER(2)
 #define LINE_STATUS REGISTER(5)
-// With a trigger level of 14 bytes, as QEMU's UART takes no more than that at a time from the host; with the usual 1, each
-// byte waits for its turn on a busy computer, and mpremote's mount gave up. Fewer bytes interrupt a little later.
+// With a trigger level of 14 bytes, as QEMU's UART takes no more than that at a time from the host; with the usual 1,
+// each byte waits for its turn on a busy computer, and mpremote's mount gave up. Fewer bytes interrupt a little later.
 #define FIFO_ENABLE_AND_CLEAR (0xc7)
 #define INTERRUPT_RX (1 << 0)
 #define LINE_RX_READY (1 << 0)

@@ -2,8 +2,8 @@
 // description (section 2.8). The chip's ROM is not ours to ship, and programs flash through hardware that the emulator
 // lacks; here BKPT instructions ask the emulator to do it (machine.mjs answers them).
 //
-// Float and double are libgcc's. They round as the ROM's do, but also know NaN and denormals (the ROM does not). arithmetic.mjs
-// charges the cycles of the chip's.
+// Float and double are libgcc's. They round as the ROM's do, but also know NaN and denormals (the ROM does not).
+// arithmetic.mjs charges the cycles of the chip's.
 
 #include <stddef.h>
 #include <stdint.h>
@@ -167,8 +167,8 @@ LIBGCC(l2f); LIBGCC(ul2f); LIBGCC(f2lz); LIBGCC(f2ulz); LIBGCC(f2d);
 LIBGCC(dadd); LIBGCC(dsub); LIBGCC(dmul); LIBGCC(ddiv); LIBGCC(d2iz); LIBGCC(d2uiz); LIBGCC(i2d); LIBGCC(ui2d);
 LIBGCC(l2d); LIBGCC(ul2d); LIBGCC(d2lz); LIBGCC(d2ulz); LIBGCC(d2f);
 
-// Of the 32 entries, those that firmware built with pico-sdk reaches through the compiler's arithmetic. The others (fixed
-// point, square root, trigonometry) stop the emulator with a message that says so.
+// Of the 32 entries, those that firmware built with pico-sdk reaches through the compiler's arithmetic. The others
+// (fixed point, square root, trigonometry) stop the emulator with a message that says so.
 #define ARITHMETIC(s, other) { \
         [0] = F(__aeabi_##s##add), [1] = F(__aeabi_##s##sub), [2] = F(__aeabi_##s##mul), [3] = F(__aeabi_##s##div), \
         [4] = rom_missing, [5] = rom_missing, [6] = rom_missing, [7] = F(__aeabi_##s##2iz), [8] = rom_missing, \

@@ -68,9 +68,10 @@ static void narrow(uint32_t op, instruction_t *i) {
     } else if (op >> 12 == 0xc) {
         many(i, op & 0xff, high);
     } else if (op >> 14 == 0 || (op & 0xfc00) == 0x4000) {  // computes into a low register; comparisons do not
-        int compares = op >> 11 == 0x05 || (op & 0xffc0) == 0x4280 || (op & 0xffc0) == 0x42c0 || (op & 0xffc0) == 0x4200;
+        int compares = op >> 11 == 0x05 || (op & 0xffc0) == 0x4280 || (op & 0xffc0) == 0x42c0
+            || (op & 0xffc0) == 0x4200;
         i->made = compares ? 0 : bit((op >> 13 == 1) ? high : rt);
-    } else if ((op & 0xfc00) == 0x4400 && (op & 0x300) != 0x100 && (op & 0x300) != 0x300) {  // ADD, MOV of high registers
+    } else if ((op & 0xfc00) == 0x4400 && (op & 0x300) != 0x100 && (op & 0x300) != 0x300) {  // high registers
         i->made = bit((op & 7) | (op >> 4 & 8));
     } else if (op >> 12 == 0xa) {  // ADR, ADD of SP
         i->made = bit(high);

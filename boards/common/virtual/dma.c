@@ -52,7 +52,8 @@ static void advance(uint32_t *address, uint32_t size, uint32_t ring) {
 }
 
 static void transfer(io_t *io, uint32_t k) {
-    uint32_t *c = &io->words[16 * k], size = 1u << bits(c[CTRL], 2, 2), ring = bits(c[CTRL], 8, 4), of_write = c[CTRL] >> 12 & 1;
+    uint32_t *c = &io->words[16 * k], size = 1u << bits(c[CTRL], 2, 2), ring = bits(c[CTRL], 8, 4),
+        of_write = c[CTRL] >> 12 & 1;
     uint32_t mode = io->old ? 0 : c[TRANS_COUNT] >> 28, chain = bits(c[CTRL], 13, 4);
     uint32_t value = bus_read(io, c[READ_ADDR], size);
     io->due[k] = 0;
@@ -81,8 +82,8 @@ void mica_io_serve(io_t *io) {
     }
     io->serves = 1;
     for (uint32_t k = 0, most = 1 << 20; k < CHANNELS; k++) {
-        while (io->left[k] && io->words[16 * k + CTRL] & 1 && ready(io, bits(io->words[16 * k + CTRL], 17, 6)) && arrived(io, k) &&
-               most-- > 0) {
+        while (io->left[k] && io->words[16 * k + CTRL] & 1 && ready(io, bits(io->words[16 * k + CTRL], 17, 6))
+            && arrived(io, k) && most-- > 0) {
             transfer(io, k);
             k = io->left[k] ? k : 0; // it may have started another
         }
@@ -129,7 +130,8 @@ static uint32_t dma_read(io_t *io, uint32_t o) {
     o = place(io, o);
     if (o < 0x440 && o != 0x410 && o != 0x420 && o != 0x430) {
         uint32_t enabled = o & ~0xfu, kind = o & 0xf; // INTR or nothing, then INTE, INTF, INTS
-        return kind == 0 ? io->raw : kind != 12 ? io->words[o / 4] : (io->raw & io->words[enabled / 4 + 1]) | io->words[enabled / 4 + 2];
+        return kind == 0 ? io->raw : kind != 12 ? io->words[o / 4]
+            : (io->raw & io->words[enabled / 4 + 1]) | io->words[enabled / 4 + 2];
     }
     io->unknown |= o != 0x464 && o != 0x468;
     return o != 0x468 ? 0 : io->old ? 12 : CHANNELS; // a channel has ended as soon as it is aborted

@@ -6,8 +6,8 @@
 
 #define NEVER INT64_MAX
 
-// Takes the bus as soon as possible after `time`; returns when that ends. Cores take turns of some hundred cycles, so one may ask for a
-// time at which the other was done long before: it finds the gaps between the last spans again.
+// Takes the bus as soon as possible after `time`; returns when that ends. Cores take turns of some hundred cycles, so
+// one may ask for a time at which the other was done long before: it finds the gaps between the last spans again.
 static int64_t take(flash_t *f, uint32_t address, int64_t time, uint32_t whole, uint32_t follow, uint32_t bytes) {
     int64_t begin = time;
     int near = begin <= f->free + f->window;
@@ -75,7 +75,8 @@ void mica_flash_settle(flash_t *f, int64_t time) {
             f->delivers(f->io);
             f->ready = f->left && f->n < f->depth ? arrived : NEVER;
         } else if (f->ready < time && f->free < time) {
-            f->arrives = take(f, f->address & 0xffffff, f->ready > f->free ? f->ready : f->free, f->word, f->next_word, 4);
+            f->arrives = take(f, f->address & 0xffffff, f->ready > f->free ? f->ready : f->free, f->word, f->next_word,
+                4);
             f->ready = NEVER;
         } else {
             break;

@@ -1,5 +1,5 @@
-// Flash behind its cache: how long an access waits. Shared by hooks.c, dma.c and the page of registers in flash.py, which has the
-// beginning of flash_t, too. Times are cycles of core 0 since power-on, those that it slept included.
+// Flash behind its cache: how long an access waits. Shared by hooks.c, dma.c and the page of registers in flash.py,
+// which has the beginning of flash_t, too. Times are cycles of core 0 since power-on, those that it slept included.
 #ifndef FLASH_H
 #define FLASH_H
 
@@ -13,7 +13,7 @@ typedef struct flash {
     uint32_t size, sets, shift, depth;      // shift: of an address, for its line; depth: of the stream's FIFO
     uint32_t how[WINDOWS], fills;           // by bits 24 to 26 of an address; bytes that a miss brings: a line or half
     uint32_t line, next, word, next_word;   // cycles of one, and of one that follows at once
-    uint32_t window, deselect, resumes;     // cycles: in which it may follow; that another costs then; after which the stream goes on
+    uint32_t window, deselect, resumes;     // cycles: in which it may follow; of another then; until the stream goes on
     uint32_t off, takes_writes;             // the cache is; a write drops its line, and is no fault
     uint32_t changes;                       // of what the cache holds
     uint32_t address, left, n, words[DEPTH]; // of the stream: where it is, words to come, and those in its FIFO

@@ -1,6 +1,6 @@
 // What happens between two looks of Python at a core: Unicorn calls these functions, through a table of its own that
-// native.py fills. They count each block of code that is executed, end a turn in time, answer the registers that are read
-// most, and let two cores take turns.
+// native.py fills. They count each block of code that is executed, end a turn in time, answer the registers that are
+// read most, and let two cores take turns.
 //
 // Nothing of Unicorn's is included: the names below are its interface as far as it is used.
 #include <string.h>
@@ -19,8 +19,8 @@ typedef struct {
     int numbers[REGISTERS];
 } unicorn_t;
 
-// A block of code that ran: what it has cost since it was last asked for, and what each time costs. `sum` tells that RAM has
-// other code there since.
+// A block of code that ran: what it has cost since it was last asked for, and what each time costs. `sum` tells that
+// RAM has other code there since.
 typedef struct {
     uint64_t all_instructions, all_cycles;
     uint32_t sum;
@@ -88,7 +88,8 @@ static uint32_t sum_of(const uint8_t *code, uint32_t size) {
     return sum;
 }
 
-// Where a load from among code finds its word, from the instruction's place in the pipe; 0: it is none, and one in front of it is not seen.
+// Where a load from among code finds its word, from the instruction's place in the pipe; 0: it is none, and one in
+// front of it is not seen.
 static uint32_t literal_of(const uint8_t *code, uint32_t size) {
     if (code[1] >> 3 == 9) { // LDR
         return 4u * code[0];
@@ -97,7 +98,7 @@ static uint32_t literal_of(const uint8_t *code, uint32_t size) {
         return 0;
     }
     uint32_t second = code[2] | (uint32_t)code[3] << 8;
-    int one = code[1] == 0xf8 && (code[0] & 0x7f) == 0x5f, of_floats = code[1] == 0xed && (code[0] & 0x3f) == 0x1f; // LDR.W, VLDR
+    int one = code[1] == 0xf8 && (code[0] & 0x7f) == 0x5f, of_floats = code[1] == 0xed && (code[0] & 0x3f) == 0x1f;
     return one ? second & 0xfff : of_floats ? 4 * (second & 0xff) : 0;
 }
 
@@ -212,7 +213,8 @@ int mica_invalid(void *uc, core_t *c) {
     pc -= 2;
     c->why = INVALID;
     for (const memory_t *m = c->memories; m->bytes != NULL; m++) {
-        if (pc - m->base < m->size && m->bytes[pc - m->base] == (WFE & 0xff) && m->bytes[pc - m->base + 1] == WFE >> 8) {
+        if (pc - m->base < m->size && m->bytes[pc - m->base] == (WFE & 0xff)
+            && m->bytes[pc - m->base + 1] == WFE >> 8) {
             c->why = c->event ? GOES_ON : SLEEPS_FOR_EVENT;
             c->event = 0;
         }
@@ -359,8 +361,8 @@ static int64_t turn_ends(const core_t *c, int64_t cycles, int64_t limit) {
     return c->cycles + cycles < limit ? c->cycles + cycles : limit;
 }
 
-// Both in turns of `quantum` cycles, until `first` has come to `limit`, or something happens to one of them. Each is the
-// first of every other turn, for whoever is finds the bus of flash free. Returns whether something happened.
+// Both in turns of `quantum` cycles, until `first` has come to `limit`, or something happens to one of them. Each is
+// the first of every other turn, for whoever is finds the bus of flash free. Returns whether something happened.
 static int run_both(core_t *first, core_t *second, int64_t limit, int64_t quantum) {
     int64_t lead = second->cycles - first->cycles;
     second->ahead = first->ahead - lead;
@@ -387,9 +389,10 @@ static int run_both(core_t *first, core_t *second, int64_t limit, int64_t quantu
 struct io;
 int mica_io_step(struct io *io, int64_t until, int ends); // pio.c
 
-// One core, or both (second is not NULL). Where `slice` is not 0, PIO's machines step after each so many cycles, and an interrupt of
-// theirs ends the turn; their time is `from` before the first core's first cycle.
-void mica_run(core_t *first, core_t *second, int64_t limit, int64_t quantum, struct io *io, int64_t from, int64_t slice) {
+// One core, or both (second is not NULL). Where `slice` is not 0, PIO's machines step after each so many cycles, and an
+// interrupt of theirs ends the turn; their time is `from` before the first core's first cycle.
+void mica_run(core_t *first, core_t *second, int64_t limit, int64_t quantum, struct io *io, int64_t from,
+    int64_t slice) {
     int ends = 0;
     first->why = GOES_ON; // also where waits have used up its time
     first->error = 0;

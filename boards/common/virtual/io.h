@@ -9,7 +9,7 @@
 
 enum { PIOS = 3, MACHINES = 4, CHANNELS = 16, WORDS = 0x1000 / 4, CODE = 0x48 / 4, FIRST = 0xc8, EACH = 0x18 };
 enum { CLKDIV, EXECCTRL, SHIFTCTRL, ADDR, INSTR, PINCTRL }; // of a machine
-enum { FDEBUG = 0x08 / 4, FLAGS = 0x30 / 4, OUT = 0x3c / 4, DIRECTION = 0x40 / 4, INTE = 0x170 / 4, INTF }; // of a block
+enum { FDEBUG = 0x08 / 4, FLAGS = 0x30 / 4, OUT = 0x3c / 4, DIRECTION = 0x40 / 4, INTE = 0x170 / 4, INTF };
 
 typedef struct {
     uint32_t words[8], size, at, n;
@@ -34,7 +34,7 @@ typedef struct {
     uint32_t kind, clock, select, data; // kind: of EDGES; masks of pins
     uint32_t rate, count, news, got;    // news: what is to be said; got: the rate at which it is read
     const int16_t *samples;
-    uint32_t at, word, right, next, told, pause; // pause: nanoseconds without a clock, after which the recording begins again
+    uint32_t at, word, right, next, told, pause; // pause: nanoseconds without a clock until the recording begins again
     int64_t rose, begun; // the clock's last edge
     double sums[2];      // of the modulator
 } source_t;

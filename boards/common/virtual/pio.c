@@ -83,7 +83,8 @@ static void out(pio_t *p, machine_t *m, uint32_t to, uint32_t value) {
 }
 
 static int jump(io_t *io, pio_t *p, machine_t *m, uint32_t op) {
-    uint32_t kind = bits(op, 5, 3), pin = io->pads >> bits(m->registers[EXECCTRL], 24, 5) & 1, left = m->out_bits < threshold(m, 25);
+    uint32_t kind = bits(op, 5, 3), pin = io->pads >> bits(m->registers[EXECCTRL], 24, 5) & 1,
+        left = m->out_bits < threshold(m, 25);
     const uint32_t met[8] = { 1, m->x == 0, m->x != 0, m->y == 0, m->y != 0, m->x != m->y, pin, left };
     m->x -= kind == 2;
     m->y -= kind == 4;
@@ -103,7 +104,8 @@ static uint32_t flag(io_t *io, pio_t **p, const machine_t *m, uint32_t op) {
 static int wait_for(io_t *io, pio_t *p, machine_t *m, uint32_t op) {
     uint32_t kind = bits(op, 5, 2), to = op >> 7 & 1;
     if (kind != 2) {
-        uint32_t base = kind == 1 ? bits(m->registers[PINCTRL], 15, 5) : kind == 3 ? bits(m->registers[EXECCTRL], 24, 5) : 0;
+        uint32_t base = kind == 1 ? bits(m->registers[PINCTRL], 15, 5) : kind == 3 ? bits(m->registers[EXECCTRL], 24, 5)
+            : 0;
         return (io->pads >> ((base + op) & 31) & 1) == to;
     }
     uint32_t bit = flag(io, &p, m, op), is = (p->words[FLAGS] & bit) != 0;
@@ -132,7 +134,8 @@ static int shift_in(io_t *io, pio_t *p, machine_t *m, uint32_t op) {
         p->words[FDEBUG] |= 1u << (RXSTALL + m->k);
         return 0;
     }
-    m->isr = (uint32_t)(m->registers[SHIFTCTRL] >> 18 & 1 ? (value << 32 | m->isr) >> n : (uint64_t)m->isr << n | value);
+    m->isr = (uint32_t)(m->registers[SHIFTCTRL] >> 18 & 1 ? (value << 32 | m->isr) >> n
+        : (uint64_t)m->isr << n | value);
     m->in_bits = all;
     if (pushes) {
         push(io, &m->rx, m->isr);
@@ -156,7 +159,8 @@ static int shift_out(io_t *io, pio_t *p, machine_t *m, uint32_t op) {
 }
 
 static int push_or_pull(io_t *io, pio_t *p, machine_t *m, uint32_t op) {
-    uint32_t pulls = op >> 7 & 1, moved = pulls ? m->out_bits : m->in_bits, full = m->registers[SHIFTCTRL] >> 17 & 1 && m->out_bits == 0;
+    uint32_t pulls = op >> 7 & 1, moved = pulls ? m->out_bits : m->in_bits,
+        full = m->registers[SHIFTCTRL] >> 17 & 1 && m->out_bits == 0;
     io->unknown |= (op & 0x1f) != 0; // words of the FIFO by number
     if ((pulls && full) || (op >> 6 & 1 && moved < threshold(m, pulls ? 25 : 20))) {
         return 1;
@@ -205,7 +209,8 @@ int64_t pio_period(const machine_t *m) {
 
 void pio_step(io_t *io, pio_t *p, machine_t *m) {
     uint32_t forced = m->has_exec, op = forced ? m->exec : p->words[CODE + m->pc], control = m->registers[EXECCTRL];
-    uint32_t n = bits(m->registers[PINCTRL], 29, 3), field = bits(op, 8, 5), side = field >> (5 - n), optional = control >> 30 & 1;
+    uint32_t n = bits(m->registers[PINCTRL], 29, 3), field = bits(op, 8, 5), side = field >> (5 - n),
+        optional = control >> 30 & 1;
     m->has_exec = m->jumped = 0;
     int done = EXECUTED[op >> 13](io, p, m, op);
     if (n > optional && (!optional || side >> (n - 1) & 1)) {
@@ -320,7 +325,8 @@ void pio_write(io_t *io, pio_t *p, uint32_t o, uint32_t value) {
         p->words[FLAGS] |= value & 0xff;
     } else {
         // Program, synchronisers, pins from GPIO0 on, interrupts.
-        io->unknown |= !((o >= 4 * CODE && o < FIRST) || o == 0x38 || (o == 0x168 && value == 0) || (o >= 0x170 && o < 0x184 && o != 0x178));
+        io->unknown |= !((o >= 4 * CODE && o < FIRST) || o == 0x38 || (o == 0x168 && value == 0)
+            || (o >= 0x170 && o < 0x184 && o != 0x178));
         p->words[o / 4] = value & 0xffff;
     }
 }

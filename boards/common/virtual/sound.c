@@ -36,8 +36,8 @@ static int i2s_edge(const io_t *io, source_t *s, int rises) {
     return (int)(s->word >> 31);
 }
 
-// A PDM microphone with L/R at ground: each time its clock falls it sends the next bit of a recording, which a modulator
-// of order 2 makes of straight lines between the samples.
+// A PDM microphone with L/R at ground: each time its clock falls it sends the next bit of a recording, which a
+// modulator of order 2 makes of straight lines between the samples.
 static int pdm_edge(const io_t *io, source_t *s, int rises) {
     if (rises) {
         return (int)s->word;

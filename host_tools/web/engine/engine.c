@@ -1,5 +1,6 @@
-// mica: the C engine for JavaScript. An instance of the module holds one model, in memory that is never given back: the instance
-// goes as a whole. mica.mjs beside this file is the caller; it passes numbers and addresses, and reads texts and arrays in place.
+// mica: the C engine for JavaScript. An instance of the module holds one model, in memory that is never given back: the
+// instance goes as a whole. mica.mjs beside this file is the caller; it passes numbers and addresses, and reads texts
+// and arrays in place.
 #include <string.h>
 
 #include "mica_kernels.h"
@@ -20,7 +21,8 @@ static uint32_t fields[16]; // what the last question was answered with
 void *API(take)(size_t n) {
     uintptr_t at = ((top ? top : (uintptr_t)&__heap_base) + MICA_ALIGN - 1) / MICA_ALIGN * MICA_ALIGN;
     const uintptr_t have = (uintptr_t)__builtin_wasm_memory_size(0) << 16;
-    if (n > UINTPTR_MAX - 0xffff - at || (at + n > have && __builtin_wasm_memory_grow(0, (at + n - have + 0xffff) >> 16) == SIZE_MAX)) {
+    if (n > UINTPTR_MAX - 0xffff - at
+        || (at + n > have && __builtin_wasm_memory_grow(0, (at + n - have + 0xffff) >> 16) == SIZE_MAX)) {
         return NULL;
     }
     top = at + n;
@@ -46,18 +48,20 @@ static void feed(void *context, uint32_t begin, uint32_t end, void *rows) {
     }
 }
 
-// Loads the file at `file`, which has to stay there. scratch: bytes, or -1 for as many as the file wants. Null, or why it is refused.
+// Loads the file at `file`, which has to stay there. scratch: bytes, -1 for as many as the file wants. Null, or why
+// not.
 const char *API(load)(const void *file, size_t bytes, int32_t scratch) {
     static mica_tensor_t fed;
     mica_error_t err;
     if (mica_check(file, bytes, &info, &err) == MICA_OK) {
         const size_t arena_bytes = info.arena_bytes + (scratch < 0 ? info.scratch_want : (size_t)scratch);
-        void *mem = take(info.model_bytes), *arena = take(arena_bytes), *state = info.state_bytes ? take(info.state_bytes) : NULL;
+        void *mem = take(info.model_bytes), *arena = take(arena_bytes),
+            *state = info.state_bytes ? take(info.state_bytes) : NULL;
         if (mem == NULL || arena == NULL || (info.state_bytes && state == NULL)) {
             return "the browser has not enough memory for this model";
         }
-        if (mica_load_with(MICA_LOAD_CHECKED, mem, info.model_bytes, file, bytes, arena, arena_bytes, state, info.state_bytes, &model,
-            &err) == MICA_OK) {
+        if (mica_load_with(MICA_LOAD_CHECKED, mem, info.model_bytes, file, bytes, arena, arena_bytes, state,
+            info.state_bytes, &model, &err) == MICA_OK) {
             if (mica_fed_input(model) != UINT32_MAX) {
                 mica_tensor(model, mica_input_id(model, mica_fed_input(model)), &fed);
                 mica_set_feed(model, feed, &fed);
@@ -72,8 +76,8 @@ const char *API(load)(const void *file, size_t bytes, int32_t scratch) {
 const uint32_t *API(sizes)(void) {
     const uint32_t all[] = {
         info.file_bytes, info.version_major, info.version_minor, info.arena_bytes, info.scratch_min, info.scratch_want,
-        info.state_bytes, info.n_tensors, info.n_steps, info.n_inputs, info.n_outputs, mica_golden_count(model), mica_fed_input(model),
-        mica_has_strips(model),
+        info.state_bytes, info.n_tensors, info.n_steps, info.n_inputs, info.n_outputs, mica_golden_count(model),
+        mica_fed_input(model), mica_has_strips(model),
     };
     memcpy(fields, all, sizeof(all));
     return fields;
@@ -88,12 +92,14 @@ uint32_t API(output_id)(uint32_t i) {
 }
 
 static const uint32_t *tell(const mica_tensor_t *t) {
-    static const uint8_t sizes[] = { [MICA_DTYPE_INT8] = 1, [MICA_DTYPE_UINT8] = 1, [MICA_DTYPE_INT16] = 2, [MICA_DTYPE_INT32] = 4 };
+    static const uint8_t sizes[] =
+        { [MICA_DTYPE_INT8] = 1, [MICA_DTYPE_UINT8] = 1, [MICA_DTYPE_INT16] = 2, [MICA_DTYPE_INT32] = 4 };
     const bool real = t->dtype == MICA_DTYPE_FLOAT32;
     // What JavaScript calls an element: I or U for integers, F for floats; and its bytes.
     const uint32_t kind = real ? 'F' : t->dtype == MICA_DTYPE_UINT8 ? 'U' : 'I', size = real ? 4 : sizes[t->dtype];
     const uint32_t all[] = {
-        (uint32_t)(uintptr_t)t->data, t->bytes, kind, size, t->rank, (uint32_t)t->zero_point, (uint32_t)(uintptr_t)t->name, t->space,
+        (uint32_t)(uintptr_t)t->data, t->bytes, kind, size, t->rank, (uint32_t)t->zero_point,
+        (uint32_t)(uintptr_t)t->name, t->space,
     };
     memcpy(fields, all, sizeof(all));
     memcpy(fields + 8, t->dims, sizeof(t->dims));
@@ -117,7 +123,8 @@ const uint32_t *API(rows_made)(uint32_t id) {
 const uint32_t *API(step)(uint32_t i) {
     mica_step_info_t s;
     mica_step_info(model, i, &s);
-    const uint32_t all[] = { (uint32_t)(uintptr_t)mica_kernel_name(s.kernel), (uint32_t)(uintptr_t)s.name, s.macs, s.scratch_want, s.flags };
+    const uint32_t all[] = { (uint32_t)(uintptr_t)mica_kernel_name(s.kernel), (uint32_t)(uintptr_t)s.name, s.macs,
+        s.scratch_want, s.flags };
     memcpy(fields, all, sizeof(all));
     for (uint32_t k = 0; k < MICA_MAX_INPUTS; ++k) {
         fields[5 + k] = s.inputs[k];
@@ -179,8 +186,10 @@ uint8_t *API(input_place)(uint32_t i) {
 bool API(write)(uint32_t i, const float *x) {
     mica_tensor_t t;
     uint8_t *to = place(i, &t);
-    const int64_t low[] = { [MICA_DTYPE_INT8] = -128, [MICA_DTYPE_UINT8] = 0, [MICA_DTYPE_INT16] = INT16_MIN, [MICA_DTYPE_INT32] = INT32_MIN };
-    const int64_t high[] = { [MICA_DTYPE_INT8] = 127, [MICA_DTYPE_UINT8] = 255, [MICA_DTYPE_INT16] = INT16_MAX, [MICA_DTYPE_INT32] = INT32_MAX };
+    const int64_t low[] = { [MICA_DTYPE_INT8] = -128, [MICA_DTYPE_UINT8] = 0, [MICA_DTYPE_INT16] = INT16_MIN,
+        [MICA_DTYPE_INT32] = INT32_MIN };
+    const int64_t high[] = { [MICA_DTYPE_INT8] = 127, [MICA_DTYPE_UINT8] = 255, [MICA_DTYPE_INT16] = INT16_MAX,
+        [MICA_DTYPE_INT32] = INT32_MAX };
     for (uint32_t k = 0, n = elements(&t); k < n; ++k) {
         if (t.dtype == MICA_DTYPE_FLOAT32) {
             memcpy(to + 4 * k, x + k, 4);
@@ -220,7 +229,7 @@ uint32_t API(crc32)(uint32_t crc, const void *bytes, size_t n) {
     return mica_crc32(crc, bytes, n);
 }
 
-// The places of a language model among inputs and outputs, its tokens before and behind a text, and its limits; null where it has none.
+// The places of a language model among inputs and outputs, its tokens around a text, and its limits; else null.
 const uint32_t *API(tokens)(void) {
     mica_tokens_t t;
     if (!mica_tokens(model, &t) || (t.flags & MICA_TOKEN_FLAG_CLASSES) != 0) {
@@ -234,7 +243,8 @@ const uint32_t *API(tokens)(void) {
     return fields;
 }
 
-// Tokens of a text, uint16 at the start of `work`, mica_encode_bytes(n) bytes. Fields: their number, and the byte that no piece spells.
+// Tokens of a text, uint16 at the start of `work`, mica_encode_bytes(n) bytes. Fields: how many; the byte no piece
+// spells.
 size_t API(encode_bytes)(size_t n) {
     return mica_encode_bytes(n);
 }
@@ -249,11 +259,13 @@ const uint32_t *API(token_piece)(uint32_t token) {
     return fields;
 }
 
-// The picture of out_w x out_h pixels of a part of a frame of RGB bytes. area: 1 means of what a pixel covers, 0 bilinear, -1: by the sizes.
-// Null, or why not.
-const char *API(see)(const uint8_t *rgb, uint32_t width, uint32_t height, uint32_t x, uint32_t y, uint32_t w, uint32_t h, uint32_t out_w,
+// The picture of out_w x out_h pixels of a part of a frame of RGB bytes. area: 1 means of what a pixel covers, 0
+// bilinear, -1: by the sizes. Null, or why not.
+const char *API(see)(const uint8_t *rgb, uint32_t width, uint32_t height, uint32_t x, uint32_t y, uint32_t w,
+    uint32_t h, uint32_t out_w,
     uint32_t out_h, uint32_t colours, bool bgr, bool planes, int32_t area, const int8_t *table, int8_t *out) {
-    if (width > MICA_PICTURE_MAX_SIDE || height > MICA_PICTURE_MAX_SIDE || x > width || y > height || w > width || h > height) {
+    if (width > MICA_PICTURE_MAX_SIDE || height > MICA_PICTURE_MAX_SIDE || x > width || y > height || w > width
+        || h > height) {
         return "the part lies outside of the picture, or the picture is too large";
     }
     const bool means = area < 0 ? w >= 2 * out_w && h >= 2 * out_h : area;

@@ -1,5 +1,5 @@
-// Cortex-M: reset, semihosting, and a counter. With BENCH_CYCLES the runner answers semihosting call 0x100 with the core's
-// cycles (rp2040js); elsewhere SysTick counts down at the processor clock, and QEMU's -icount makes it deterministic.
+// Cortex-M: reset, semihosting, and a counter. With BENCH_CYCLES the runner answers semihosting call 0x100 with the
+// core's cycles (rp2040js); elsewhere SysTick counts down at the processor clock, as QEMU's -icount has it.
 #include <string.h>
 
 #include "board.h"
@@ -66,6 +66,6 @@ static void fault(void) {
 }
 
 __attribute__((section(".vectors"), used)) static const void *const vectors[] = {
-    _estack, (const void *)bench_reset, (const void *)fault, (const void *)fault, (const void *)fault, (const void *)fault,
-    (const void *)fault, (const void *)fault,
+    _estack, (const void *)bench_reset, (const void *)fault, (const void *)fault, (const void *)fault,
+    (const void *)fault, (const void *)fault, (const void *)fault,
 };

@@ -2,7 +2,7 @@
 // by step. It prints each step's cost, and a hash of the bytes written. The emulator puts the block at BENCH_JOBS.
 //
 // Lines on stdout, numbers in hexadecimal:
-//   J <job> <arena bytes> <scratch bytes> <check> <load>     a job begins; counts of mica_check() and of loading after it
+//   J <job> <arena bytes> <scratch bytes> <check> <load>     a job begins; counts of mica_check() and loading follow
 //   S <job> <step> <count> <hash>             count: of the core's counter (scripts/bench knows the unit), of all times
 //   E <job> <text>                            the engine refused the model
 //   D                                         all jobs are done
@@ -19,7 +19,7 @@ typedef struct {
     uint32_t file, file_bytes;
     uint32_t inputs;         // all model inputs, each padded to 4
     uint32_t scratch_bytes;  // in front of which the arena ends: what this job gives its kernels
-    uint32_t parts;          // into how many each step is cut, as for cores side by side; 2: first part first, else last
+    uint32_t parts;          // into which each step is cut, as for cores side by side; 2: first part first, else last
     uint32_t times;          // how often each step is run before the count is taken
 } job_t;
 
@@ -91,8 +91,8 @@ static void run(const block_t *block, uint32_t i) {
         }
         memset(arena, 0x5a, bytes + GUARD);
         begin = board_count();
-        mica_load_with(MICA_LOAD_CHECKED, tables, sizeof(tables), base + job->file, job->file_bytes, arena, bytes, state,
-            sizeof(state), &m, &err);
+        mica_load_with(MICA_LOAD_CHECKED, tables, sizeof(tables), base + job->file, job->file_bytes, arena, bytes,
+            state, sizeof(state), &m, &err);
         load = board_elapsed(begin, board_count());
     }
     if (m == NULL) {

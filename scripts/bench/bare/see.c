@@ -1,5 +1,5 @@
-// Bare-metal benchmark of kernels/picture.c: for each job of the block at BENCH_JOBS one line, "S <job> <count> <hash of the picture>",
-// numbers in hexadecimal; then "D". tests/bench/test_picture_cost.py writes the block and reads the lines.
+// Bare-metal benchmark of kernels/picture.c: for each job of the block at BENCH_JOBS one line, "S <job> <count> <hash
+// of the picture>", numbers in hexadecimal; then "D". tests/bench/test_picture_cost.py has both ends.
 #include "board.h"
 #include "picture.h"
 
@@ -39,7 +39,8 @@ int main(void) {
         }
         const uint32_t count = board_elapsed(begin, board_count());
         uint32_t hash = 0x811c9dc5;
-        for (uint32_t k = 0; good && k < (uint32_t)p->out_w * p->out_h * (p->flags & MICA_PICTURE_COLOUR ? 3 : 1); ++k) {
+        for (uint32_t k = 0; good && k < (uint32_t)p->out_w * p->out_h * (p->flags & MICA_PICTURE_COLOUR ? 3 : 1);
+            ++k) {
             hash = (hash ^ (uint8_t)out[k]) * 0x01000193;
         }
         board_print("S");

@@ -1,15 +1,15 @@
-// A plugin of QEMU: cycles of the executed instructions by a core's published table, beside the instructions themselves.
+// A plugin of QEMU: cycles of executed instructions by a core's published table, beside the instructions.
 //
 //     -plugin libcycles.so,table=cortex_m4,mark=0x1234,out=FILE[,code=0x10000000,data=0x80000000,cold=on]
 //
-// With `code` and `data`, where a megabyte of code and 16 of data begin that are read from flash, the third total is what a Pico 2
-// would wait for it: a cache of 16 kB, two ways of lines of 8 bytes, of which the one used longest ago goes; 56 cycles a line, 32
-// where it follows the last one within 64 cycles.
+// With `code` and `data`, where a megabyte of code and 16 of data begin that are read from flash, the third total is
+// what a Pico 2 would wait for it: a cache of 16 kB, two ways of lines of 8 bytes, of which the one used longest ago
+// goes; 56 cycles a line, 32 where it follows the last one within 64 cycles.
 //
 // Each time the instruction at `mark` is about to run, FILE gets a line of the three totals of count_t so far.
 //
-// The few names of QEMU's interface that are needed; its own header is no part of a distribution's package. QEMU up to 8
-// takes plugins of version 1 alone, and from 9 on those of version 2: cycle_tables.py says which.
+// The few names of QEMU's interface that are needed; its own header is no part of a distribution's package. QEMU up to
+// 8 takes plugins of version 1 alone, and from 9 on those of version 2: cycle_tables.py says which.
 #include <inttypes.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -31,8 +31,8 @@ void qemu_plugin_register_vcpu_tb_trans_cb(qemu_plugin_id_t id, void (*cb)(qemu_
 void qemu_plugin_register_vcpu_insn_exec_cb(struct qemu_plugin_insn *insn, void (*cb)(unsigned int, void *), int flags,
     void *userdata);
 void qemu_plugin_register_atexit_cb(qemu_plugin_id_t id, void (*cb)(qemu_plugin_id_t, void *), void *userdata);
-void qemu_plugin_register_vcpu_mem_cb(struct qemu_plugin_insn *insn, void (*cb)(unsigned int, uint32_t, uint64_t, void *), int flags,
-    int rw, void *userdata);
+void qemu_plugin_register_vcpu_mem_cb(struct qemu_plugin_insn *insn,
+    void (*cb)(unsigned int, uint32_t, uint64_t, void *), int flags, int rw, void *userdata);
 size_t qemu_plugin_tb_n_insns(const struct qemu_plugin_tb *tb);
 struct qemu_plugin_insn *qemu_plugin_tb_get_insn(const struct qemu_plugin_tb *tb, size_t i);
 size_t qemu_plugin_insn_data(const struct qemu_plugin_insn *insn, void *to, size_t bytes);

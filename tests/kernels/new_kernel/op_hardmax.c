@@ -8,7 +8,8 @@ mica_status_t mica_load_hardmax(mica_step_record_t *r, mica_step_t *s) {
     s->run = run;
     p->y = r->y.data;
     p->x = r->x[0].data;
-    if (!mica_load_same_shape(r) || !mica_load_require(r, r->y.rank >= 1, MICA_ERR_SHAPE, "hardmax of a single element")) {
+    if (!mica_load_same_shape(r) || !mica_load_require(r, r->y.rank >= 1, MICA_ERR_SHAPE,
+        "hardmax of a single element")) {
         return r->err->status;
     }
     p->y_zero = (int8_t)r->y.zero_point;

@@ -1,4 +1,5 @@
-// mica: kernels of single elements, with numpy broadcasting, and the product of two tensors. How to read it: mica_kernels.h, which includes this file.
+// mica: kernels of single elements, with numpy broadcasting, and the product of two tensors. How to read it:
+// mica_kernels.h, which includes this file.
 #ifndef MICA_FAMILIES_ELEMENTS_H
 #define MICA_FAMILIES_ELEMENTS_H
 
@@ -12,8 +13,8 @@ typedef struct {
 } mica_broadcast_t;
 
 // Fills p from the shapes; comes before the kernel's check.
-mica_status_t mica_broadcast_shapes(mica_broadcast_t *p, const uint32_t *a_dims, uint32_t a_rank, const uint32_t *b_dims,
-    uint32_t b_rank, const uint32_t *y_dims, uint32_t y_rank, const char **what);
+mica_status_t mica_broadcast_shapes(mica_broadcast_t *p, const uint32_t *a_dims, uint32_t a_rank,
+    const uint32_t *b_dims, uint32_t b_rank, const uint32_t *y_dims, uint32_t y_rank, const char **what);
 mica_status_t mica_broadcast_check(const mica_broadcast_t *p, const char **what);
 // Elements of the inputs and of y: their bytes, where they are int8.
 uint32_t mica_broadcast_a_size(const mica_broadcast_t *p);
@@ -53,7 +54,7 @@ typedef struct {
     int32_t mult;
 } mica_mul_s8_t;
 
-// ---- minmax_s8: y = clamp(y_zero + (the smaller, or larger, of a * mult_a + offset_a and b * mult_b + offset_b >> shift))
+// ---- minmax_s8: y = clamp(y_zero + (the smaller or larger of a * mult_a + offset_a, b * mult_b + offset_b >> shift))
 //   mica_broadcast_shapes fills shape; rows: elements of y
 typedef struct {
     uint8_t shift;
@@ -67,7 +68,7 @@ typedef struct {
 } mica_minmax_s8_t;
 
 // ---- matmul_s8: y[m,n] = clamp(y_zero + requant(sum over k of (a[m,k] - a_zero) * (b[k,n] - b_zero), mult, shift))
-//   a int8 [batch, M, K]; b int8 [batch, K, N], or [batch, N, K] with transpose_b; y int8 [batch, M, N]; batches broadcast
+//   a int8 [batch, M, K]; b int8 [batch, K, N], or [batch, N, K] with transpose_b; y int8 [batch, M, N]; broadcast
 //   mica_matmul_s8_shapes, which looks at transpose_b, fills batch, m, k, n; K <= 33025; rows: batch * M
 typedef struct {
     int8_t shift;
@@ -81,8 +82,8 @@ typedef struct {
     uint16_t m, k, n;
 } mica_matmul_s8_t;
 
-mica_status_t mica_matmul_s8_shapes(mica_matmul_s8_t *p, const uint32_t *a_dims, uint32_t a_rank, const uint32_t *b_dims,
-    uint32_t b_rank, const uint32_t *y_dims, uint32_t y_rank, const char **what);
+mica_status_t mica_matmul_s8_shapes(mica_matmul_s8_t *p, const uint32_t *a_dims, uint32_t a_rank,
+    const uint32_t *b_dims, uint32_t b_rank, const uint32_t *y_dims, uint32_t y_rank, const char **what);
 
 // ---- div_s8: y = clamp(y_zero + (a - a_zero) * factor / ((b - b_zero) * 2^shift)), with numpy broadcasting
 //   rounded once, halves away from 0; where b is b_zero, y_zero or the bound on the side of a's sign

@@ -42,7 +42,7 @@ typedef struct {
 } mica_concat_s8_t;
 
 // ---- pad_s8: x with begin[i] elements before it along dimension i, and some behind it
-//   x int8 [x_dims]; y int8 [y_dims]; modes 2 and 3 pad with no more than x has; rows: product of the dimensions before the
+//   x int8 [x_dims]; y int8 [y_dims]; modes 2, 3 pad with at most what x has; rows: product of dimensions before the
 //   last padded one
 enum { MICA_PAD_CONSTANT, MICA_PAD_EDGE, MICA_PAD_REFLECT, MICA_PAD_WRAP };
 typedef struct {

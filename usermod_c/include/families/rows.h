@@ -51,7 +51,7 @@ typedef struct {
 
 size_t mica_argmax_s8_y_bytes(const mica_argmax_s8_t *p);
 
-// ---- top_k_s8: where the k largest (smallest) of the n numbers along an axis are, the best first, of equal ones the first
+// ---- top_k_s8: places of the k largest (smallest) of n numbers along an axis, best first, of equal ones the first
 //   x int8 [outer, n, inner]; y int32 [outer, k, inner], k <= n; rows: outer
 typedef struct {
     uint8_t smallest;
@@ -61,7 +61,8 @@ typedef struct {
 } mica_top_k_s8_t;
 
 // ---- pick_s8: y[o,j,i] = x[o,place,i], place = places[o,j,i], plus n where negative, then clamped to [0, n)
-//   x int8 [outer, n, inner]; places int32 [outer, k, inner], [outer, k] with step 0; y int8 [outer, k, inner]; rows: outer * k
+//   x int8 [outer, n, inner]; places int32 [outer, k, inner], [outer, k] with step 0; y int8 [outer, k, inner];
+//     outer * k rows
 typedef struct {
     const int8_t *x;
     const int32_t *places;
@@ -72,8 +73,8 @@ typedef struct {
 // ---- layer_norm_s8: y = clamp(y_zero + ((normal(x) * gamma[c] + beta[c] + 2^(shift-1)) >> shift)), row by row
 //   DEVIATION normal = (x - mean) / sqrt(variance + epsilon / (2^14 n^2)); with d = x - x_zero,
 //   SQUARES d / sqrt(sum d^2 + epsilon / 2^14); ABSOLUTE d / sqrt((sum |d|)^2 + epsilon / 2^14)
-//   x, y int8 [rows, n], n = parts * inner; element i of row r has c = (r * parts + i / inner) % channels; parts divides channels,
-//   or with inner 1 channels divides n
+//   x, y int8 [rows, n], n = parts * inner; element i of row r has c = (r * parts + i / inner) % channels; parts
+//   divides channels, or with inner 1 channels divides n
 //   gamma, beta int32 [channels], (sqrt(n) + 2) * |gamma| + |beta| < 2^31; rows: rows
 enum { MICA_NORM_DEVIATION, MICA_NORM_SQUARES, MICA_NORM_ABSOLUTE };
 typedef struct {
@@ -89,10 +90,10 @@ typedef struct {
     int8_t act_min, act_max;
 } mica_layer_norm_s8_t;
 
-// ---- norm_s8: the same of modes DEVIATION and SQUARES in 32 bits, y = clamp(((t * gamma[i] + offset[i]) >> 20) - 128), row by row;
+// ---- norm_s8: the same of modes DEVIATION and SQUARES in 32 bits, y = clamp((t * gamma[i] + offset[i] >> 20) - 128);
 //   t = x normalised, an int16: SPEC.md, kernel 57
-//   x, y int8 [rows, n]; terms int32 [n] gamma, or with `each` [n, 2] gamma and offset; gamma is an int16, |offset| < 2^30; rows: rows
-//   y may be x.
+//   x, y int8 [rows, n]; terms int32 [n] gamma, or with `each` [n, 2] gamma and offset; gamma is an int16,
+//   |offset| < 2^30; rows: rows y may be x.
 typedef struct {
     uint8_t mode;  // MICA_NORM_*
     uint8_t each;

@@ -4,7 +4,7 @@
 
 #include "mica.h"
 
-// ---- log_mel_s8: y[r,c] = out(bias[c] + sum over bands b of dct[c,b] * log2(sum over bins of gain * |FFT of frame r|))
+// ---- log_mel_s8: y[r,c] = out(bias[c] + sum over bands b of dct[c,b] * log2(sum of bins, gain * |FFT of frame r|))
 //   x int16 [samples]; y int8 [frames, out_n]; frame r begins at sample r * hop; without a DCT column c is band c
 //   filters [bands, 2]: first bin and number of bins, whose gains follow one another; arithmetic: SPEC.md
 //   scratch: mica_log_mel_s8_scratch_bytes; rows: frames
@@ -45,11 +45,11 @@ uint32_t mica_log_mel_s8_scratch_bytes(const mica_log_mel_s8_t *p);
 void mica_log_mel_s8_prepare(mica_log_mel_s8_t *p);
 
 // ---- pcan_s8: features of speech as TensorFlow Lite Micro's front end has them; formula: SPEC.md, kernel 50
-//   x int16 [samples]; y int8 [frames, bands]; frame r begins at sample r * hop; the noise of a band is 0 before the first
-//   noise int8 [4, bands] or NULL: that before the first frame, its bytes, the lowest first, each counted from noise_zero on;
+//   x int16 [samples]; y int8 [frames, bands]; frame r begins at sample r * hop; a band's noise is 0 before the first
+//   noise int8 [4, bands] or NULL: that before the first frame, in bytes, the lowest first, from noise_zero on;
 //   y then has that behind the last frame below, counted from y_zero on
-//   filters [bands + 1, 2]: first bin and number of bins, whose gains [n_gains, 2], for a band and the next, follow one another
-//   scratch: mica_pcan_s8_scratch_bytes; rows: 1
+//   filters [bands + 1, 2]: first bin and number of bins, whose gains [n_gains, 2], for a band and the next, follow one
+//   another scratch: mica_pcan_s8_scratch_bytes; rows: 1
 #define MICA_PCAN_MOST_POINTS 2048
 typedef struct {
     uint8_t places, snr_shift, log_places;
@@ -71,9 +71,11 @@ typedef struct {
 
 uint32_t mica_pcan_s8_scratch_bytes(const mica_pcan_s8_t *p);
 
-// ---- pcen_s8: bands of sound, each divided by a power of what it was before: per-channel energy normalisation; formula: SPEC.md, kernel 57
-//   sound: as of log_mel_s8, of its flags power and before alone; its floor, its DCT, bias and requantisation are not looked at
-//   noise int8 [4, bands] or NULL, and y, as of pcan_s8; of a band of which nothing is known the noise is `start`, or its first energy where that is 0
+// ---- pcen_s8: bands of sound, each divided by a power of what it was before: per-channel energy normalisation;
+// formula: SPEC.md, kernel 57
+//   sound: as of log_mel_s8, with its flags power and before alone, and without floor, DCT, bias and requantisation
+//   noise int8 [4, bands] or NULL, and y, as of pcan_s8; of a band of which nothing is known the noise is `start`, or
+//     its first energy where that is 0
 //   curve int16 [points]: 2^8 times the output, at logarithms that lie 2^-places apart, the first at `origin`
 //   scratch: mica_pcen_s8_scratch_bytes; rows: 1
 #define MICA_PCEN_ONE (1 << 16)  // of smooth and alpha
@@ -93,12 +95,13 @@ uint32_t mica_pcen_s8_scratch_bytes(const mica_pcen_s8_t *p);
 void mica_pcen_s8_prepare(mica_pcen_s8_t *p);  // as of log_mel_s8
 
 // ---- axes_s8: features of the axes of a window; formula: SPEC.md, kernel 56
-//   x int16 [rows, axes]; y int8 [axes, each], or [each, axes] with the flag across; bias, mult and shift one for each of y
-//   stats: each - bands digits of 4 bits, MICA_AXES_MEAN and so on, the first the lowest; filters [bands, 2]: first bin and number of bins; least [axes]
+//   x int16 [rows, axes]; y int8 [axes, each], or [each, axes] with the flag across; bias, mult, shift for each of y
+//   stats: each - bands digits of 4 bits, MICA_AXES_MEAN and so on, the first the lowest; filters [bands, 2]: first bin
+//     and number of bins; least [axes]
 //   scratch: mica_axes_s8_scratch_bytes(p), 4-byte aligned; rows: axes, across 1
 enum {
-    MICA_AXES_MEAN, MICA_AXES_STD, MICA_AXES_RMS, MICA_AXES_MIN, MICA_AXES_MAX, MICA_AXES_PTP, MICA_AXES_CROSS, MICA_AXES_ZEROS,
-    MICA_AXES_STATS
+    MICA_AXES_MEAN, MICA_AXES_STD, MICA_AXES_RMS, MICA_AXES_MIN, MICA_AXES_MAX, MICA_AXES_PTP, MICA_AXES_CROSS,
+    MICA_AXES_ZEROS, MICA_AXES_STATS
 };
 enum { MICA_AXES_POWER, MICA_AXES_ROOT, MICA_AXES_LOG, MICA_AXES_ENERGIES };  // what becomes of a sum of squares
 #define MICA_AXES_ACROSS 1
@@ -108,7 +111,7 @@ enum { MICA_AXES_POWER, MICA_AXES_ROOT, MICA_AXES_LOG, MICA_AXES_ENERGIES };  //
 typedef struct {
     const int16_t *x;
     int8_t *y;
-    const int16_t *tables;  // [fft / 2 + 1, 2]: cos and sin of 2 * pi * k / fft in units of 2^-14; then the window [rows]
+    const int16_t *tables;  // [fft / 2 + 1, 2]: cos, sin of 2 * pi * k / fft in units of 2^-14; then the window [rows]
     const uint16_t *filters;
     const int32_t *least;
     const int32_t *bias, *mult;

@@ -1,10 +1,10 @@
-// mica: kernels of tables: trees, support vectors, neighbours. How to read it: mica_kernels.h, which includes this file.
+// mica: kernels of tables: trees, support vectors, neighbours. mica_kernels.h includes this, and says how to read it.
 #ifndef MICA_FAMILIES_TABULAR_H
 #define MICA_FAMILIES_TABULAR_H
 
 #include "mica.h"
 
-// ---- features_s8: y[r,f] = clamp((v + offset[f] + 2^7) >> 8), v = x[r,f] * scale[f] * 2^exponent[f] rounded, within +-2^40
+// ---- features_s8: y[r,f] = clamp((v + offset[f] + 2^7) >> 8), v = x[r,f] * scale[f] * 2^exponent[f], within +-2^40
 //   x float32 [rows, n] as bit patterns; y int8 [rows, n]; a NaN gives clamp(missing[f]); rows: rows
 typedef struct {
     int8_t act_min, act_max;
@@ -55,11 +55,11 @@ typedef struct {
 } mica_trees_s8_t;
 
 // ---- forest_s8: as trees_s8, for trees of up to 255 columns whose nodes are words of 32 bits
-//   x int8 [rows, in_n]; y int8 [rows, out_n]; nodes int32 [words], the last MICA_FOREST_SPARE of them leaves that no tree reaches,
+//   x int8 [rows, in_n]; y int8 [rows, out_n]; nodes int32 [words], the last MICA_FOREST_SPARE of them spare leaves,
 //   a tree begins at each of roots [trees]; leaves int32 [units], an entry each
 //   scratch: mica_scratch_min, a row of x filled up to 256 bytes and 4 bytes for each of out_n; rows: rows
 #define MICA_FOREST_LEAF 0x800000    // of a node: a leaf
-#define MICA_FOREST_SHIFT 8          // of its field: words from a node's first child to its second, or the first entry of a leaf
+#define MICA_FOREST_SHIFT 8          // of its field: words from the first child to the second, or a leaf's first entry
 #define MICA_FOREST_FIELD 0x7fff     // largest field
 #define MICA_FOREST_MARK 0x808000ffu // a leaf without its field: x[255] > -128, which a walk takes for true
 #define MICA_FOREST_MORE 0x8000      // of an entry: another one follows
@@ -80,8 +80,8 @@ typedef struct {
 } mica_forest_s8_t;
 
 // ---- distances_s8: y[r,s] = the sum over f of |g[f] - points[f,s]|, of its square, or of g[f] * points[f,s]
-//   x float32 [rows, in_n] as bit patterns; y int32 [rows, out_n]; points int16 [in_n, out_n], within +-bound as missing is
-//   g[f] = x[r,f] on its grid (kernels/place.h), limited to +-bound; missing[f] for a NaN; rows: rows
+//   x float32 [rows, in_n] as bit patterns; y int32 [rows, out_n]; points int16 [in_n, out_n], within +-bound as
+//   missing is g[f] = x[r,f] on its grid (kernels/place.h), limited to +-bound; missing[f] for a NaN; rows: rows
 #define MICA_DISTANCES_SUM 0
 #define MICA_DISTANCES_SQUARES 1
 #define MICA_DISTANCES_PRODUCTS 2
@@ -99,7 +99,7 @@ typedef struct {
     int16_t bound;
 } mica_distances_s8_t;
 
-// ---- nearest_s8: y[r,n] = clamp(y_zero + requant(2^8 * the weighted mean of the values of the k nearest whose target is n))
+// ---- nearest_s8: y[r,n] = clamp(y_zero + requant(2^8 * weighted mean of values of the k nearest with target n))
 //   x int32 [rows, in_n]; y int8 [rows, out_n]; target uint16, value int16 [in_n]; weights by kind (SPEC.md)
 //   scratch: mica_scratch_min, 8 bytes for each of out_n, and 4; rows: rows
 #define MICA_NEAREST_UNIFORM 0
@@ -121,7 +121,8 @@ typedef struct {
 } mica_nearest_s8_t;
 
 // ---- machine_s8: y[r,n] = clamp(y_zero + requant(bias[n] + (the sum over s of f(x[r,s]) * factors[s,n] >> down)))
-//   x int32 [rows, in_n]; y int8 [rows, out_n]; factors int16 [in_n, out_n]; f by in_mult, in_shift, in_offset and table (SPEC.md)
+//   x int32 [rows, in_n]; y int8 [rows, out_n]; factors int16 [in_n, out_n]; f by in_mult, in_shift, in_offset and
+//     table (SPEC.md)
 //   scratch: mica_scratch_min, 8 bytes for each of out_n, and 4; rows: rows
 #define MICA_MACHINE_TABLE 257  // entries
 typedef struct {

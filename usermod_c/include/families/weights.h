@@ -14,8 +14,8 @@ typedef struct {
     uint16_t pad_top, pad_left;
 } mica_window_t;
 
-// Where structures of parameters begin with their bytes, it is for the Cortex-M0+, which reaches bytes 31 behind a pointer in one
-// instruction, words 124. conv2d_s8 does not: its loops take 0.1 % more cycles then.
+// Where structures of parameters begin with their bytes, it is for the Cortex-M0+, which reaches bytes 31 behind a
+// pointer in one instruction, words 124. conv2d_s8 does not: its loops take 0.1 % more cycles then.
 
 // Weights, and how an accumulator of output channel o becomes an int8:
 // y = clamp(y_zero + requant(acc, mult[o], shift[o]), act_min, act_max); rounding: kernels/requant.h.
@@ -31,8 +31,9 @@ typedef struct {
     const int8_t *shift;   // one for each output channel, -30 to 31, to the right
 } mica_channels_t;
 
-// ---- conv2d_s8: y[oy,ox,o] = out(bias[o] + sum over ky,kx,i of x[oy*sh - pt + ky*dh, ox*sw - pl + kx*dw, i] * w[o,ky,kx,i])
-//   x int8 [1, H, W, Cin]; y int8 [1, OH, OW, Cout]; weights int8 [Cout, KH, KW, Cin / groups], layout PLAIN, ROWS or CODES4
+// ---- conv2d_s8: y[oy,ox,o] = out(bias[o] + sum over ky,kx,i of x[oy*sh - pt + ky*dh, ox*sw - pl + kx*dw,
+// i] * w[o,ky,kx,i])
+//   x int8 [1, H, W, Cin]; y int8 [1, OH, OW, Cout]; weights int8 [Cout, KH, KW, Cin / groups], PLAIN, ROWS or CODES4
 //   outside the image x reads x_zero; group g reads input channels [g * Cin / groups, ...); rows: OH
 typedef struct {
     const int8_t *x;
@@ -59,9 +60,9 @@ typedef struct {
 size_t mica_depthwise_conv2d_s8_weights_bytes(const mica_depthwise_conv2d_s8_t *p);
 uint32_t mica_depthwise_conv2d_s8_channels(const mica_depthwise_conv2d_s8_t *p);
 
-// ---- conv_transpose2d_s8: y[oy,ox,o] = out(bias[o] + sum over all ky,kx,i of v * w[o,ky,kx,i]), where v = x[iy,ix,i] with
+// ---- conv_transpose2d_s8: y[oy,ox,o] = out(bias[o] + sum over ky,kx,i of v * w[o,ky,kx,i]), v = x[iy,ix,i] with
 //      iy * sh + ky * dh = oy + pt and ix * sw + kx * dw = ox + pl, or x_zero where there is no such iy and ix inside x
-//   x int8 [1, H, W, Cin]; y int8 [1, OH, OW, Cout]; weights int8 [Cout, KH, KW, Cin / groups]; groups as conv2d_s8; rows: OH
+//   x int8 [1, H, W, Cin]; y int8 [1, OH, OW, Cout]; weights int8 [Cout, KH, KW, Cin / groups] as conv2d_s8; rows: OH
 typedef struct {
     int8_t x_zero;
     const int8_t *x;
@@ -88,7 +89,7 @@ typedef struct {
 size_t mica_fully_connected_s8_weights_bytes(const mica_fully_connected_s8_t *p);
 uint32_t mica_fully_connected_s8_channels(const mica_fully_connected_s8_t *p);
 
-// ---- max_pool2d_s8: y = clamp(largest x of the window); taps outside the image do not count, a window of none gives -128
+// ---- max_pool2d_s8: y = clamp(largest x of the window); taps outside the image do not count, no tap gives -128
 //   x int8 [1, H, W, C]; y int8 [1, OH, OW, C]; rows: OH
 typedef struct {
     int8_t act_min, act_max;
@@ -98,7 +99,7 @@ typedef struct {
 } mica_max_pool2d_s8_t;
 
 
-// ---- average_pool2d_s8: y = clamp(y_zero + requant(sum of (x - x_zero), mult[e], shift[e])), e = n - 1, or 0 with one entry
+// ---- average_pool2d_s8: y = clamp(y_zero + requant(sum of x - x_zero, mult[e], shift[e])), e = n - 1, or 0: one entry
 //   x int8 [1, H, W, C]; y int8 [1, OH, OW, C]; n: taps inside the image, and its pads with count_include_pad; rows: OH
 typedef struct {
     uint8_t count_include_pad;

@@ -28,7 +28,7 @@ void mica_add_s8_ref(const mica_add_s8_t *p, MICA_KERNEL_ARGS) {
     (void)scratch_bytes;
     int32_t a_step = mica_broadcast_a_step(&p->shape), b_step = mica_broadcast_b_step(&p->shape);
     int32_t mult_a = p->mult_a, mult_b = p->mult_b, offset = p->offset, zero = p->y_zero;
-    int32_t low = p->act_min - zero, high = p->act_max - zero;  // clamped before zero is added: the sum may fill an int32
+    int32_t low = p->act_min - zero, high = p->act_max - zero;  // before zero is added: the sum may fill an int32
 
     for (uint32_t at = row_begin; at < row_end;) {
         uint32_t a_at, b_at, n = mica_broadcast_run(&p->shape, at, row_end, &a_at, &b_at);

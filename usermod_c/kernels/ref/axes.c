@@ -22,7 +22,8 @@ mica_status_t mica_axes_s8_check(const mica_axes_s8_t *p, const char **what) {
         return MICA_ERR_RANGE;
     }
     *what = "the FFT is no power of two from 32 to 2048, or shorter than a window, or there without bands";
-    const bool power_of_two = p->fft >= 32 && p->fft <= MICA_LOG_MEL_MOST_POINTS && !(p->fft & (p->fft - 1)) && p->rows <= p->fft;
+    const bool power_of_two = p->fft >= 32 && p->fft <= MICA_LOG_MEL_MOST_POINTS && !(p->fft & (p->fft - 1))
+        && p->rows <= p->fft;
     if (p->bands ? !power_of_two : p->fft != 0) {
         return MICA_ERR_SHAPE;
     }
@@ -89,7 +90,8 @@ mica_status_t mica_axes_s8_check_constants(const mica_axes_s8_t *p, const char *
     return MICA_OK;
 }
 
-// Band b: its bins are within those that there are whatever the table says, which may be in flash that has changed since it was checked.
+// Band b: its bins are within those that there are whatever the table says, which may be in flash that has changed
+// since it was checked.
 typedef struct {
     uint32_t begin, end;
 } band_t;

@@ -79,7 +79,7 @@ void mica_conv2d_s8_ref(const mica_conv2d_s8_t *p, MICA_KERNEL_ARGS) {
     int32_t row_step = win->dilation_h < win->in_h ? win->dilation_h * win->in_w * in_c : 0;
     int32_t tap_step = win->dilation_w < win->in_w ? win->dilation_w * in_c : 0;
     int32_t filling = (int32_t)(mica_row_bytes(p->ch.layout, reduction(p)) - reduction(p));
-    bool contiguous = p->groups == 1 && win->dilation_w == 1;        // the taps of a row lie side by side, as their weights
+    bool contiguous = p->groups == 1 && win->dilation_w == 1;        // a row's taps lie side by side, as their weights
     int8_t *y = p->y + (size_t)row_begin * win->out_w * win->out_c;
 
     for (uint32_t oy = row_begin; oy < row_end; ++oy) {

@@ -11,7 +11,8 @@ mica_status_t mica_distances_s8_check(const mica_distances_s8_t *p, const char *
         return MICA_ERR_SHAPE;
     }
     *what = "a distance can overflow";
-    const uint64_t bound = p->bound > 0 ? (uint64_t)p->bound : 0, reach = p->kind == MICA_DISTANCES_SUM ? 2 * bound : bound * bound;
+    const uint64_t bound = p->bound > 0 ? (uint64_t)p->bound : 0,
+        reach = p->kind == MICA_DISTANCES_SUM ? 2 * bound : bound * bound;
     const uint64_t most = p->in_n * (p->kind == MICA_DISTANCES_SQUARES ? 4 * reach : reach);
     return bound >= 1 && bound <= 32767 && most < (uint64_t)1 << 31 ? MICA_OK : MICA_ERR_RANGE;
 }

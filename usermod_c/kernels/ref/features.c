@@ -35,7 +35,8 @@ void mica_features_s8_ref(const mica_features_s8_t *p, MICA_KERNEL_ARGS) {
     for (uint32_t r = row_begin; r < row_end; ++r) {
         for (uint32_t f = 0; f < p->n; ++f) {
             const int32_t bits = *x++;
-            const int64_t v = mica_is_nan(bits) ? p->missing[f] : mica_place(bits, p->scale[f], p->exponent[f], p->offset[f]);
+            const int64_t v = mica_is_nan(bits) ? p->missing[f]
+                : mica_place(bits, p->scale[f], p->exponent[f], p->offset[f]);
             *y++ = (int8_t)(v < p->act_min ? p->act_min : v > p->act_max ? p->act_max : v);
         }
     }

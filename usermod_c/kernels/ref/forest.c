@@ -10,13 +10,14 @@ mica_status_t mica_forest_s8_check(const mica_forest_s8_t *p, const char **what)
         *what = "a dimension is 0, or a row too long";
         return MICA_ERR_SHAPE;
     }
-    if (p->words <= MICA_FOREST_SPARE || p->words > MICA_MAX_BYTES / 4 || !p->units || p->units > MICA_FOREST_FIELD + 1 || !p->trees
-        || p->trees > 0xffff) {
+    if (p->words <= MICA_FOREST_SPARE || p->words > MICA_MAX_BYTES / 4 || !p->units || p->units > MICA_FOREST_FIELD + 1
+        || !p->trees || p->trees > 0xffff) {
         *what = "no trees, or too many";
         return MICA_ERR_RANGE;
     }
     *what = "act_min is above act_max, mult is negative or shift outside -30 to 31";
-    bool sound = p->act_min <= p->act_max && p->mult >= MICA_MULT_MIN && p->shift >= MICA_SHIFT_MIN && p->shift <= MICA_SHIFT_MAX;
+    bool sound = p->act_min <= p->act_max && p->mult >= MICA_MULT_MIN && p->shift >= MICA_SHIFT_MIN
+        && p->shift <= MICA_SHIFT_MAX;
     return sound ? MICA_OK : MICA_ERR_RANGE;
 }
 
@@ -34,7 +35,8 @@ static mica_status_t check_node(const mica_forest_s8_t *p, uint32_t at, const ch
     const uint32_t v = field(word), whole = p->words - MICA_FOREST_SPARE;
     if (word & MICA_FOREST_LEAF) {
         *what = "a leaf of the trees has no entries, or another mark";
-        bool sound = v < p->units && (word & (int32_t)~(MICA_FOREST_FIELD << MICA_FOREST_SHIFT)) == (int32_t)MICA_FOREST_MARK;
+        bool sound = v < p->units && (word & (int32_t)~(MICA_FOREST_FIELD << MICA_FOREST_SHIFT))
+            == (int32_t)MICA_FOREST_MARK;
         return sound ? MICA_OK : MICA_ERR_RANGE;
     }
     *what = "a tree asks for a column that the input does not have";

@@ -43,7 +43,7 @@ void mica_gather_s8_ref(const mica_gather_s8_t *p, MICA_KERNEL_ARGS) {
         const int8_t *x = p->x + (size_t)r * p->x_n * inner;
         for (uint32_t j = 0; j < p->y_n; ++j, y += inner) {
             uint32_t i = (uint32_t)p->indices[j];
-            i = i < p->x_n ? i : 0;  // for a file that changed since it was checked
+            i = i < p->x_n ? i : 0;  // the file may have changed since
             if (inner == 1) {
                 *y = x[i];
             } else {

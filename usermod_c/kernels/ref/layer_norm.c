@@ -82,7 +82,7 @@ void mica_layer_norm_s8_ref(const mica_layer_norm_s8_t *p, MICA_KERNEL_ARGS) {
     const int8_t *x = p->x + (size_t)row_begin * n;
     int8_t *y = p->y + (size_t)row_begin * n;
 
-    // The first channel of a row: parts divides the channels, or the channels divide it, and each row begins with the first.
+    // The first channel of a row: parts divides the channels, or they divide it and each row begins with the first.
     uint32_t first = row_begin == 0 ? 0 : (uint32_t)((uint64_t)row_begin * parts % p->channels);
     for (uint32_t row = row_begin; row < row_end; ++row) {
         const mica_norm_row_t r = measure(p, x);

@@ -31,14 +31,16 @@ static bool frames_fit(const mica_log_mel_s8_t *p) {
 
 static bool numbers_fit(const mica_log_mel_s8_t *p) {
     return p->flags < 2 * MICA_LOG_MEL_MIRROR && p->preemphasis <= 1 << 15 && p->floor >= 0
-        && (p->flags & MICA_LOG_MEL_PAD ? !p->preemphasis && !first_sample(p) : !p->pad && !(p->flags & MICA_LOG_MEL_MIRROR))
-        && p->floor_exponent >= -64 && p->floor_exponent < 64 && p->act_min <= p->act_max
-        && p->mult >= MICA_MULT_MIN && p->shift >= MICA_SHIFT_MIN && p->shift <= MICA_SHIFT_MAX;
+        && (p->flags & MICA_LOG_MEL_PAD ? !p->preemphasis && !first_sample(p)
+        : !p->pad && !(p->flags & MICA_LOG_MEL_MIRROR)) && p->floor_exponent >= -64 && p->floor_exponent < 64
+        && p->act_min <= p->act_max && p->mult >= MICA_MULT_MIN && p->shift >= MICA_SHIFT_MIN
+        && p->shift <= MICA_SHIFT_MAX;
 }
 
 mica_status_t mica_log_mel_s8_check(const mica_log_mel_s8_t *p, const char **what) {
     *what = "the FFT is no power of two from 32 to 2048, or shorter than a frame";
-    if (!is_power_of_two(p->fft) || p->fft < 32 || p->fft > MICA_LOG_MEL_MOST_POINTS || !p->frame || p->frame > p->fft) {
+    if (!is_power_of_two(p->fft) || p->fft < 32 || p->fft > MICA_LOG_MEL_MOST_POINTS || !p->frame
+        || p->frame > p->fft) {
         return MICA_ERR_SHAPE;
     }
     *what = "the frames are not those of the samples";
@@ -47,7 +49,8 @@ mica_status_t mica_log_mel_s8_check(const mica_log_mel_s8_t *p, const char **wha
     }
     *what = "a dimension is 0 or too large, or there are other columns than bands";
     if (!p->bands || !p->out_n || p->n_gains > MICA_MAX_BYTES / 2 || (uint64_t)p->frames * p->out_n > MICA_MAX_BYTES
-        || (uint64_t)p->bands * p->out_n > MICA_MAX_BYTES / 2 || (!(p->flags & MICA_LOG_MEL_DCT) && p->bands != p->out_n)) {
+        || (uint64_t)p->bands * p->out_n > MICA_MAX_BYTES / 2
+        || (!(p->flags & MICA_LOG_MEL_DCT) && p->bands != p->out_n)) {
         return MICA_ERR_SHAPE;
     }
     *what = "flags, pad, pre-emphasis, floor, or a factor of requantisation is out of its range";
@@ -68,7 +71,8 @@ uint32_t mica_log_mel_s8_rows(const mica_log_mel_s8_t *p) {
 }
 
 mica_status_t mica_log_mel_check_tables(const mica_log_mel_s8_t *p, const char **what) {
-    if (((uintptr_t)p->window | (uintptr_t)p->twiddles | (uintptr_t)p->filters | (uintptr_t)p->gains | (uintptr_t)p->dct) & 1) {
+    if (((uintptr_t)p->window | (uintptr_t)p->twiddles | (uintptr_t)p->filters | (uintptr_t)p->gains
+        | (uintptr_t)p->dct) & 1) {
         *what = "a table is not aligned to 2";
         return MICA_ERR_ALIGN;
     }
@@ -139,8 +143,8 @@ void mica_log_mel_s8_prepare(mica_log_mel_s8_t *p) {
 #ifndef MICA_WITHOUT_LOG_MEL_S8
 
 // Logarithms of the bands' sums. exponent: bins count in 2^exponent. floor: in 2^floor_exponent. minus: taken off each.
-static void take_logs(const mica_log_mel_s8_t *p, const mica_log_mel_loops_t *loops, const uint32_t *bins, int32_t exponent,
-    uint64_t floor, int32_t minus, int32_t *log) {
+static void take_logs(const mica_log_mel_s8_t *p, const mica_log_mel_loops_t *loops, const uint32_t *bins,
+    int32_t exponent, uint64_t floor, int32_t minus, int32_t *log) {
     int32_t up = p->floor_exponent - exponent, much = 0;
     if (floor) {  // where it would need more bits than it may have, the sums go down instead
         const uint32_t high = (uint32_t)(floor >> 32);
@@ -189,7 +193,8 @@ static void copy_frame(const mica_log_mel_s8_t *p, uint32_t r, int16_t *to) {
 }
 
 void mica_log_mel_s8_with(
-    const mica_log_mel_s8_t *whole, const mica_log_mel_loops_t *loops, int32_t *z, uint32_t row_begin, uint32_t row_end) {
+    const mica_log_mel_s8_t *whole, const mica_log_mel_loops_t *loops, int32_t *z, uint32_t row_begin,
+        uint32_t row_end) {
     const mica_log_mel_s8_t *p = whole;
     mica_log_mel_s8_t edge;
     const uint32_t half = p->fft / 2u;

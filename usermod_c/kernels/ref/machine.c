@@ -13,8 +13,9 @@ mica_status_t mica_machine_s8_check(const mica_machine_s8_t *p, const char **wha
         return MICA_ERR_SHAPE;
     }
     *what = "act_min is above act_max, a mult is negative or a shift outside -30 to 31";
-    bool sound = p->act_min <= p->act_max && p->mult >= MICA_MULT_MIN && p->shift >= MICA_SHIFT_MIN && p->shift <= MICA_SHIFT_MAX
-        && p->in_mult >= MICA_MULT_MIN && p->in_shift >= MICA_SHIFT_MIN && p->in_shift <= MICA_SHIFT_MAX && p->down <= 40;
+    bool sound = p->act_min <= p->act_max && p->mult >= MICA_MULT_MIN && p->shift >= MICA_SHIFT_MIN
+        && p->shift <= MICA_SHIFT_MAX && p->in_mult >= MICA_MULT_MIN && p->in_shift >= MICA_SHIFT_MIN
+        && p->in_shift <= MICA_SHIFT_MAX && p->down <= 40;
     return sound ? MICA_OK : MICA_ERR_RANGE;
 }
 
@@ -48,7 +49,7 @@ mica_status_t mica_machine_s8_check_constants(const mica_machine_s8_t *p, const 
     return MICA_OK;
 }
 
-// The function of one input. The table's ends are those of a file that did not change since it was checked, or the limits.
+// The function of one input. The table's ends are those of an unchanged file, or the limits.
 static int32_t value(const mica_machine_s8_t *p, int32_t x) {
     int64_t u = (((int64_t)x * p->in_mult + ((int64_t)1 << (30 + p->in_shift))) >> (31 + p->in_shift)) + p->in_offset;
     u = u < 0 ? 0 : u > 65535 ? 65535 : u;

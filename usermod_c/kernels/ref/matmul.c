@@ -8,8 +8,8 @@
 
 #define MOST_K 33025u  // 255 * 255 * K < 2^31
 
-mica_status_t mica_matmul_s8_shapes(mica_matmul_s8_t *p, const uint32_t *a_dims, uint32_t a_rank, const uint32_t *b_dims,
-    uint32_t b_rank, const uint32_t *y_dims, uint32_t y_rank, const char **what) {
+mica_status_t mica_matmul_s8_shapes(mica_matmul_s8_t *p, const uint32_t *a_dims, uint32_t a_rank,
+    const uint32_t *b_dims, uint32_t b_rank, const uint32_t *y_dims, uint32_t y_rank, const char **what) {
     *what = "the inputs want two dimensions at least";
     if (a_rank < 2 || b_rank < 2 || y_rank < 2) {
         return MICA_ERR_SHAPE;
@@ -33,7 +33,8 @@ mica_status_t mica_matmul_s8_check(const mica_matmul_s8_t *p, const char **what)
     }
     uint64_t a = (uint64_t)p->m * p->k, b = (uint64_t)p->n * p->k, y = (uint64_t)p->m * p->n;
     if (a == 0 || b == 0 || a * mica_broadcast_a_size(&p->batch) > MICA_MAX_BYTES
-        || b * mica_broadcast_b_size(&p->batch) > MICA_MAX_BYTES || y * mica_broadcast_y_size(&p->batch) > MICA_MAX_BYTES) {
+        || b * mica_broadcast_b_size(&p->batch) > MICA_MAX_BYTES
+        || y * mica_broadcast_y_size(&p->batch) > MICA_MAX_BYTES) {
         *what = "a dimension is 0, or a tensor too large";
         return MICA_ERR_SHAPE;
     }
@@ -53,7 +54,7 @@ void mica_matmul_s8_ref(const mica_matmul_s8_t *p, MICA_KERNEL_ARGS) {
     (void)scratch;
     (void)scratch_bytes;
     uint32_t m = p->m, k = p->k, n = p->n;
-    uint32_t next = p->transpose_b ? 1 : n, column = p->transpose_b ? k : 1;  // steps in b: down a column, to the next one
+    uint32_t next = p->transpose_b ? 1 : n, column = p->transpose_b ? k : 1;  // steps in b: down, to the next column
     int32_t a_zero = p->a_zero, b_zero = p->b_zero;
     int8_t *y = p->y + (size_t)row_begin * n;
 

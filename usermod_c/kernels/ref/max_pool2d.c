@@ -36,7 +36,7 @@ void mica_max_pool2d_s8_ref(const mica_max_pool2d_s8_t *p, MICA_KERNEL_ARGS) {
             int32_t ix = ox * win->stride_w - win->pad_left;
             int32_t kx0, kx1;
             mica_taps(ix, win->in_w, win->kernel_w, win->dilation_w, &kx0, &kx1);
-            // y[0..channels) gathers the maximum, one tap after the other, beginning with act_min: that clamps from below.
+            // y[0..channels) gathers the maximum, tap by tap, beginning with act_min: that clamps from below.
             for (int32_t c = 0; c < channels; ++c) {
                 y[c] = p->act_min;
             }

@@ -54,7 +54,7 @@ void mica_move_s8_ref(const mica_move_s8_t *p, MICA_KERNEL_ARGS) {
     if (last == 0) {
         inner = row_end - row_begin;
     }
-    // `at` is what x is indexed with; unsigned, because stepping over the end of a dimension may pass 2^31 for a moment.
+    // `at` is what x is indexed with; unsigned, since stepping over a dimension's end may pass 2^31 for a moment.
     uint32_t index[MICA_MAX_RANK] = { row_begin };
     uint32_t at = (uint32_t)p->begin + row_begin * (uint32_t)p->dim[0].stride;
     int8_t *y = p->y + (size_t)row_begin * row, *y_end = p->y + (size_t)row_end * row;

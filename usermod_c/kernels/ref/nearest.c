@@ -16,7 +16,8 @@ mica_status_t mica_nearest_s8_check(const mica_nearest_s8_t *p, const char **wha
         return MICA_ERR_RANGE;
     }
     *what = "act_min is above act_max, mult is negative or shift outside -30 to 31";
-    bool sound = p->act_min <= p->act_max && p->mult >= MICA_MULT_MIN && p->shift >= MICA_SHIFT_MIN && p->shift <= MICA_SHIFT_MAX;
+    bool sound = p->act_min <= p->act_max && p->mult >= MICA_MULT_MIN && p->shift >= MICA_SHIFT_MIN
+        && p->shift <= MICA_SHIFT_MAX;
     return sound ? MICA_OK : MICA_ERR_RANGE;
 }
 

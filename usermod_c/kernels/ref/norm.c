@@ -12,14 +12,16 @@ mica_status_t mica_norm_s8_check(const mica_norm_s8_t *p, const char **what) {
         *what = "a dimension is 0, or the tensor too large";
         return MICA_ERR_SHAPE;
     }
-    if (p->mode > MICA_NORM_SQUARES || p->each > 1 || p->fraction > 16 || p->epsilon > INT32_MAX || p->factor == 0 || p->up < -24 || p->up > 16
-        || p->offset <= -(1 << 30) || p->offset >= 1 << 30) {
+    if (p->mode > MICA_NORM_SQUARES || p->each > 1 || p->fraction > 16 || p->epsilon > INT32_MAX || p->factor == 0
+        || p->up < -24 || p->up > 16 || p->offset <= -(1 << 30) || p->offset >= 1 << 30) {
         *what = "a parameter is out of its range";
         return MICA_ERR_RANGE;
     }
-    const uint64_t n = p->n, low = (uint32_t)(p->x_zero + 128), high = (uint32_t)(127 - p->x_zero), far = low > high ? low : high;
+    const uint64_t n = p->n, low = (uint32_t)(p->x_zero + 128), high = (uint32_t)(127 - p->x_zero),
+        far = low > high ? low : high;
     const uint64_t spread = p->mode == MICA_NORM_DEVIATION ? n * n * (255 * 255) / 4 : n * far * far;  // below 2^46
-    if ((spread << p->fraction) + p->epsilon > UINT32_MAX || (p->mode == MICA_NORM_DEVIATION && n * p->factor > 1 << 24)) {
+    if ((spread << p->fraction) + p->epsilon > UINT32_MAX
+        || (p->mode == MICA_NORM_DEVIATION && n * p->factor > 1 << 24)) {
         *what = "the sums of a row can leave 32 bits";
         return MICA_ERR_RANGE;
     }
@@ -64,10 +66,12 @@ typedef struct {
     uint32_t factor, centre;
 } scale_t;
 
-// Of the sum of a row and that of its squares; or of the zero point and the sum of the squares of x - x_zero. Everything fits 32 bits: SPEC.md.
+// Of the sum of a row and that of its squares; or of the zero point and the sum of the squares of x - x_zero.
+// Everything fits 32 bits: SPEC.md.
 static scale_t scale_of(const mica_norm_s8_t *p, int32_t centre, uint32_t squares) {
     const bool deviation = p->mode == MICA_NORM_DEVIATION;
-    uint32_t w = ((deviation ? p->n * squares - (uint32_t)centre * (uint32_t)centre : squares) << p->fraction) + p->epsilon;
+    uint32_t w = ((deviation ? p->n * squares - (uint32_t)centre * (uint32_t)centre : squares) << p->fraction)
+        + p->epsilon;
     if (w == 0) {
         return (scale_t) { 0, 0 };
     }

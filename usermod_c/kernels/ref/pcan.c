@@ -1,12 +1,13 @@
-// From sound to features as TensorFlow Lite Micro's front end for speech has them; contract in mica_kernels.h, arithmetic in SPEC.md.
+// From sound to features as TensorFlow Lite Micro's front end for speech has them; contract in mica_kernels.h,
+// arithmetic in SPEC.md.
 #include "pcan.h"
 #ifndef MICA_WITHOUT_PCAN_S8
 
 static bool numbers_fit(const mica_pcan_s8_t *p) {
     const uint32_t one = 1 << MICA_PCAN_BITS;
-    return p->even <= one && p->odd <= one && p->least <= one && p->places <= 16 && p->snr_shift <= 31 && p->correction >= -31
-        && p->correction <= 31 && p->log_places <= 10 && p->act_min <= p->act_max && p->mult >= MICA_MULT_MIN && p->shift >= MICA_SHIFT_MIN
-        && p->shift <= MICA_SHIFT_MAX;
+    return p->even <= one && p->odd <= one && p->least <= one && p->places <= 16 && p->snr_shift <= 31
+        && p->correction >= -31 && p->correction <= 31 && p->log_places <= 10 && p->act_min <= p->act_max
+        && p->mult >= MICA_MULT_MIN && p->shift >= MICA_SHIFT_MIN && p->shift <= MICA_SHIFT_MAX;
 }
 
 mica_status_t mica_pcan_s8_check(const mica_pcan_s8_t *p, const char **what) {
@@ -92,7 +93,8 @@ static pair_t times(pair_t v, const int16_t *t) {
     return w;
 }
 
-// Where the next of n sample pairs stands before the transform: digits of base 4 in another order, the last of base 2 where n is no power of four.
+// Where the next of n sample pairs stands before the transform: digits of base 4 in another order, the last of base 2
+// where n is no power of four.
 static uint32_t place_behind(uint32_t place, uint32_t n) {
     uint32_t digit = n >> 2;
     for (; digit && (place & 3 * digit) == 3 * digit; digit >>= 2) {
@@ -143,14 +145,15 @@ static void energies(const int16_t *twiddles, uint32_t *z, uint32_t n) {
     for (uint32_t k = 1; k <= n / 2; ++k) {
         const pair_t a = scaled(z + k, 16383), c = get(z + n - k);
         const pair_t b = {rounded(c.r * 16383), rounded(-c.i * 16383)};
-        const pair_t sum = {a.r + b.r, a.i + b.i}, diff = {a.r - b.r, a.i - b.i}, t = times(diff, twiddles + 2 * (k - 1));
+        const pair_t sum = {a.r + b.r, a.i + b.i}, diff = {a.r - b.r, a.i - b.i},
+            t = times(diff, twiddles + 2 * (k - 1));
         z[k] = energy((sum.r + t.r) >> 1, (sum.i + t.i) >> 1);
         z[n - k] = energy((sum.r - t.r) >> 1, (t.i - sum.i) >> 1);
     }
     z[n] = energy(first.r - first.i, 0);
 }
 
-// The frame times the window, shifted up as far as it goes, as pairs in the order of the transform. Returns by how much.
+// The frame times the window, shifted up as far as it goes, as pairs in the transform's order. Returns the shift.
 static uint32_t take(const mica_pcan_s8_t *p, const int16_t *x, uint32_t *z) {
     const uint32_t n = p->fft / 2u;
     int32_t most = 0;
@@ -173,7 +176,8 @@ static uint32_t take(const mica_pcan_s8_t *p, const int16_t *x, uint32_t *z) {
 
 // Digit by digit, of which 30 have a rest of 32 bits.
 uint32_t mica_pcan_root(uint64_t v) {
-    const uint32_t high = (uint32_t)(v >> 32), bits = high ? 32 + mica_pcan_bit_length(high) : mica_pcan_bit_length((uint32_t)v);
+    const uint32_t high = (uint32_t)(v >> 32);
+    const uint32_t bits = high ? 32 + mica_pcan_bit_length(high) : mica_pcan_bit_length((uint32_t)v);
     uint32_t digits = (bits + 1) / 2, r = 0;
     if (digits - 1 < 30) {
         const uint64_t left = v << (64 - 2 * digits);

@@ -1,4 +1,5 @@
-// From sound to energies of bands, each divided by a power of what it was before; contract in mica_kernels.h, arithmetic in SPEC.md.
+// From sound to energies of bands, each divided by a power of what it was before; contract in mica_kernels.h,
+// arithmetic in SPEC.md.
 #include "kept.h"
 #include "log_mel.h"
 #ifndef MICA_WITHOUT_PCEN_S8
@@ -18,10 +19,11 @@ mica_status_t mica_pcen_s8_check(const mica_pcen_s8_t *p, const char **what) {
         return sound;
     }
     *what = "flags, or a parameter of the normalisation, is out of its range";
-    const bool good = !(p->sound.flags & ~(MICA_LOG_MEL_POWER | MICA_LOG_MEL_BEFORE)) && p->smooth >= 1 && p->smooth <= MICA_PCEN_ONE
-        && p->alpha <= MICA_PCEN_ONE && p->eps >= 0 && p->start >= 0 && p->eps_exponent >= LEAST_EXPONENT
-        && p->eps_exponent <= MOST_EXPONENT && p->start_exponent >= LEAST_EXPONENT && p->start_exponent <= MOST_EXPONENT
-        && p->origin >= -(1 << 24) && p->origin <= 1 << 24 && p->points >= 2 && p->places >= 2 && p->places <= 8;
+    const bool good = !(p->sound.flags & ~(MICA_LOG_MEL_POWER | MICA_LOG_MEL_BEFORE)) && p->smooth >= 1
+        && p->smooth <= MICA_PCEN_ONE && p->alpha <= MICA_PCEN_ONE && p->eps >= 0 && p->start >= 0
+        && p->eps_exponent >= LEAST_EXPONENT && p->eps_exponent <= MOST_EXPONENT && p->start_exponent >= LEAST_EXPONENT
+        && p->start_exponent <= MOST_EXPONENT && p->origin >= -(1 << 24) && p->origin <= 1 << 24 && p->points >= 2
+        && p->places >= 2 && p->places <= 8;
     return good ? MICA_OK : MICA_ERR_RANGE;
 }
 

@@ -56,7 +56,8 @@ void mica_pool_s16_ref(const mica_pool_s16_t *p, MICA_KERNEL_ARGS) {
                     *y++ = (int16_t)(most < p->act_max ? most : p->act_max);
                 } else {
                     // A mean half-way between two integers goes away from zero.
-                    const int32_t mean = mica_requant_s16(sum < 0 ? -(int64_t)sum : sum, p->mult[e], p->shift[e], 0, 1 << 16);
+                    const int32_t mean = mica_requant_s16(sum < 0 ? -(int64_t)sum : sum, p->mult[e], p->shift[e], 0,
+                        1 << 16);
                     const int32_t v = sum < 0 ? -mean : mean;
                     *y++ = (int16_t)(v < p->act_min ? p->act_min : v > p->act_max ? p->act_max : v);
                 }

@@ -44,7 +44,7 @@ void mica_ranks_s8_ref(const mica_ranks_s8_t *p, MICA_KERNEL_ARGS) {
             const uint32_t source = p->source[c], first = p->first[c];
             uint32_t n = p->first[c + 1] - first;
             const bool sound = source < p->in_n && first <= p->n_thresholds && n <= p->n_thresholds - first;
-            const int32_t bits = x[sound ? source : 0];  // for a file that changed since it was checked
+            const int32_t bits = x[sound ? source : 0];  // the file may have changed since
             const int32_t size = bits & 0x7fffffff, key = bits < 0 ? -size : size;
             if (size > 0x7f800000 || !sound) {
                 *y++ = p->missing[c];

@@ -22,7 +22,8 @@ mica_status_t mica_recurrent_s8_check(const mica_recurrent_s8_t *p, const char *
         *what = "a dimension is 0";
         return MICA_ERR_SHAPE;
     }
-    if (mica_product(p->time, p->batch, p->in_n, 1) > MICA_MAX_BYTES || mica_product(p->time, p->batch, p->units, 1) > MICA_MAX_BYTES
+    if (mica_product(p->time, p->batch, p->in_n, 1) > MICA_MAX_BYTES
+        || mica_product(p->time, p->batch, p->units, 1) > MICA_MAX_BYTES
         || (uint64_t)gates(p) * p->units * ((uint32_t)p->in_n + p->units) > MICA_MAX_BYTES) {
         *what = "too many elements";
         return MICA_ERR_SHAPE;
@@ -70,7 +71,8 @@ static bool sum_fits(const int8_t *w, uint32_t n, int32_t bias, uint32_t most) {
 }
 
 mica_status_t mica_recurrent_s8_check_constants(const mica_recurrent_s8_t *p, const char **what) {
-    const int16_t *tables[] = { p->candidate, p->cell == MICA_CELL_RNN ? NULL : p->gate, p->cell == MICA_CELL_LSTM ? p->output : NULL };
+    const int16_t *tables[] = { p->candidate, p->cell == MICA_CELL_RNN ? NULL : p->gate,
+        p->cell == MICA_CELL_LSTM ? p->output : NULL };
     for (uint32_t k = 0; k < 3; ++k) {
         if (((uintptr_t)tables[k] & 1) || !mica_aligned4(p->terms)) {
             *what = "terms or tables are not aligned";
@@ -91,7 +93,8 @@ mica_status_t mica_recurrent_s8_check_constants(const mica_recurrent_s8_t *p, co
             *what = "an accumulator can overflow: it reaches 2^31";
             return MICA_ERR_RANGE;
         }
-        if (term[2 * n] < 0 || term[2 * n] >> 30 || term[3 * n] < 0 || term[3 * n] >> 30 || p->shifts[o] < 1 || p->shifts[o] > 60) {
+        if (term[2 * n] < 0 || term[2 * n] >> 30 || term[3 * n] < 0 || term[3 * n] >> 30 || p->shifts[o] < 1
+            || p->shifts[o] > 60) {
             *what = "a factor is outside 0 to 2^30 - 1, or its shift outside 1 to 60";
             return MICA_ERR_RANGE;
         }

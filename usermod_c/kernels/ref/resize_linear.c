@@ -65,7 +65,7 @@ void mica_resize_linear_s8_ref(const mica_resize_linear_s8_t *p, MICA_KERNEL_ARG
     size_t line = (size_t)p->in_w * c;
     int8_t *y = p->y + (size_t)row_begin * p->out_w * c;
     for (uint32_t i = row_begin; i < row_end; ++i) {
-        uint32_t top = p->rows[i] <= p->in_h - row_taps ? p->rows[i] : 0;  // for a file that changed since it was checked
+        uint32_t top = p->rows[i] <= p->in_h - row_taps ? p->rows[i] : 0;  // the file may have changed since
         const int16_t *wr = p->row_weights + (size_t)i * row_taps, *wc = p->column_weights;
         for (uint32_t j = 0; j < p->out_w; ++j, wc += column_taps) {
             uint32_t left = p->columns[j] <= p->in_w - column_taps ? p->columns[j] : 0;

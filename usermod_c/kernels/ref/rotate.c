@@ -9,7 +9,8 @@
 
 mica_status_t mica_rotate_s8_check(const mica_rotate_s8_t *p, const char **what) {
     *what = "a dimension is 0, or a tensor too large";
-    if (!p->rows || !p->half || !p->turns || !p->inner || p->half > MICA_MAX_BYTES / 2 || (uint64_t)p->rows * p->half > MICA_MAX_BYTES / 2) {
+    if (!p->rows || !p->half || !p->turns || !p->inner || p->half > MICA_MAX_BYTES / 2
+        || (uint64_t)p->rows * p->half > MICA_MAX_BYTES / 2) {
         return MICA_ERR_SHAPE;
     }
     *what = "the rotations do not divide the rows";

@@ -40,7 +40,7 @@ void mica_softmax_s8_ref(const mica_softmax_s8_t *p, MICA_KERNEL_ARGS) {
         for (uint32_t i = 0; i < axis; ++i) {
             sum += p->table[most - x[i]];
         }
-        sum += sum == 0;  // only a file that changed after it was loaded comes to this: no division by zero then, either
+        sum += sum == 0;  // only a file that changed after it was loaded comes to this: no division by zero then
         for (uint32_t i = 0; i < axis; ++i) {
             int32_t d = most - x[i];
             uint32_t q = ((p->wide ? p->table[256 + d] : 256 * p->table[d]) + sum / 2) / sum;

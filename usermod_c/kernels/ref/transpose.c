@@ -81,7 +81,7 @@ void mica_transpose_s8_ref(const mica_transpose_s8_t *p, MICA_KERNEL_ARGS) {
         *p->y = *p->x;
         return;
     }
-    // step[i]: from one element of x to the next along y's dimension i. x's dimension perm[i] is as long as y's dimension i.
+    // step[i]: from one element of x to the next along y's dimension i, which is as long as x's perm[i].
     uint32_t x_dims[MICA_MAX_RANK], step[MICA_MAX_RANK], index[MICA_MAX_RANK] = { 0 };
     for (uint32_t i = 0; i < p->rank; ++i) {
         x_dims[p->perm[i]] = p->y_dims[i];

@@ -17,7 +17,8 @@ mica_status_t mica_trees_s8_check(const mica_trees_s8_t *p, const char **what) {
         return MICA_ERR_RANGE;
     }
     *what = "act_min is above act_max, mult is negative or shift outside -30 to 31";
-    bool sound = p->act_min <= p->act_max && p->mult >= MICA_MULT_MIN && p->shift >= MICA_SHIFT_MIN && p->shift <= MICA_SHIFT_MAX;
+    bool sound = p->act_min <= p->act_max && p->mult >= MICA_MULT_MIN && p->shift >= MICA_SHIFT_MIN
+        && p->shift <= MICA_SHIFT_MAX;
     return sound ? MICA_OK : MICA_ERR_RANGE;
 }
 
@@ -29,7 +30,7 @@ static bool begins(const mica_trees_s8_t *p, uint32_t at) {
     return at < p->words && !(p->nodes[at] & MICA_TREE_INSIDE);
 }
 
-// The record of an inner node at `at`: its first child behind it, its second at a record further on. So every walk ends.
+// The record of an inner node at `at`: its first child behind it, its second further on. So every walk ends.
 static mica_status_t check_node(const mica_trees_s8_t *p, uint32_t at, const char **what) {
     *what = "a record of the trees is cut short, or begins in another";
     if (!begins(p, at + 3) || !(p->nodes[at + 1] & p->nodes[at + 2] & MICA_TREE_INSIDE)) {
@@ -56,7 +57,8 @@ static mica_status_t check_entry(const mica_trees_s8_t *p, uint32_t at, const ch
     }
     *what = "the entries of a leaf do not ascend";
     bool sound = !(head & MICA_TREE_MORE)
-        || (begins(p, at + 2) && (p->nodes[at + 2] & MICA_TREE_LEAF) && (p->nodes[at + 2] & (MICA_TREE_MORE - 1)) > target);
+        || (begins(p, at + 2) && (p->nodes[at + 2] & MICA_TREE_LEAF)
+        && (p->nodes[at + 2] & (MICA_TREE_MORE - 1)) > target);
     return sound ? MICA_OK : MICA_ERR_RANGE;
 }
 
@@ -93,8 +95,9 @@ mica_status_t mica_trees_s8_check_constants(const mica_trees_s8_t *p, const char
     return MICA_OK;
 }
 
-// The leaf that a row reaches from a node. In a file that changed since it was checked the way may lead astray, but never back
-// nor beyond the end: from `leaves` on, where no node with children fits any more, only a leaf is looked for.
+// The leaf that a row reaches from a node. In a file that changed since it was checked the way may lead astray, but
+// never back nor beyond the end: from `leaves` on, where no node with children fits any more, only a leaf is looked
+// for.
 static const uint16_t *leaf_of(const uint16_t *node, const uint16_t *leaves, const int8_t *x, uint32_t in_n) {
     while (node < leaves) {
         const uint32_t head = *node;

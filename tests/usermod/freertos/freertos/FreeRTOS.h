@@ -1,4 +1,4 @@
-// As much of FreeRTOS as worker_esp32.c uses, over threads. Not ESP-IDF: names and types are written from its documentation.
+// As much of FreeRTOS as worker_esp32.c uses, over threads. Not ESP-IDF: written from its documentation.
 #ifndef FREERTOS_H
 #define FREERTOS_H
 

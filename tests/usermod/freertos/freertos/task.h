@@ -16,7 +16,8 @@ static inline void *stub_run(void *arg) {
     return NULL;
 }
 
-static inline BaseType_t xTaskCreatePinnedToCore(TaskFunction_t code, const char *name, uint32_t stack, void *arg, UBaseType_t priority, TaskHandle_t *task, BaseType_t core) {
+static inline BaseType_t xTaskCreatePinnedToCore(TaskFunction_t code, const char *name, uint32_t stack, void *arg,
+    UBaseType_t priority, TaskHandle_t *task, BaseType_t core) {
     (void)name;
     (void)stack;
     (void)priority;

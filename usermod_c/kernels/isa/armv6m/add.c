@@ -1,4 +1,4 @@
-// Sum or difference of two tensors on a Cortex-M0+: where neither repeats along the innermost dimension, sum.S does a run.
+// Sum or difference of two tensors on a Cortex-M0+: sum.S does runs along the innermost dimension that neither repeats.
 #include "kernels.h"
 #ifndef MICA_WITHOUT_ADD_S8
 

@@ -51,8 +51,8 @@ void mica_attend_s8_armv6m(const mica_attend_s8_t *p, MICA_KERNEL_ARGS) {
     uint32_t *x = (uint32_t *)s + p->t;
     const uint32_t n = mica_attend_s8_seen(p);
     mica_attend_weights_t args = {
-        .s = s, .end = s + n, .limit = p->limit, .fall = p->fall, .fall_shift = (uint32_t)p->fall_shift, .table = p->table,
-        .least = mica_attend_least(p),
+        .s = s, .end = s + n, .limit = p->limit, .fall = p->fall, .fall_shift = (uint32_t)p->fall_shift,
+        .table = p->table, .least = mica_attend_least(p),
     };
     const uint32_t first = row_begin / p->m;
     const int8_t *k = p->k + first * p->t * d, *v = p->v + first * p->t * e, *q = p->q + row_begin * d;
@@ -75,7 +75,8 @@ void mica_attend_s8_armv6m(const mica_attend_s8_t *p, MICA_KERNEL_ARGS) {
             for (uint32_t i = 0; i < many; ++i) {
                 sums[i] = scale.begin;
             }
-            (many == AT_ONCE ? mica_armv6m_values_8 : mica_armv6m_values_4)(sums, s, s + n, v + from, (int32_t)(e - many));
+            (many == AT_ONCE ? mica_armv6m_values_8 : mica_armv6m_values_4)(sums, s, s + n, v + from,
+                (int32_t)(e - many));
             mica_attend_results(p, &scale, sums, y, many);
             from += many;
             y += many;

@@ -1,11 +1,11 @@
-// Attention of one query on a Cortex-M0+: scores of keys, weights of scores, sums of values. How pairs are multiplied says gemm.S.
+// Attention of one query on a Cortex-M0+: scores of keys, weights of scores, sums of values. Products of pairs: gemm.S.
 #include "hot.inc"
 
     .equ WORDS, 8               // unrolled
 
-// void mica_armv6m_scores(int32_t *s, const int8_t *k, const int8_t *k_end, const uint32_t *x, uint32_t words, int32_t *most)
-// s[t] = sum of x[i] * k[t][i], x as crossed pairs of numbers from -127 to 127, so that two products stay inside 16 bits. `more` adds
-// to what is in s. most: the largest, or what was there. k: on a word, `words` words each.
+// mica_armv6m_scores(s, k, k_end, x, words, most)
+// s[t] = sum of x[i] * k[t][i], x as crossed pairs of numbers from -127 to 127, so that two products stay inside 16
+// bits. `more` adds to what is in s. most: the largest, or what was there. k: on a word, `words` words each.
 .macro SCORES name, more
     ENTER \name
     mov r12, r0

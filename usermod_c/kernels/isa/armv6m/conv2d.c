@@ -29,8 +29,9 @@ static uint32_t part_length(const tile_t *t, uint32_t part) {
     return left < t->part_words ? left : t->part_words;
 }
 
-// Unpacks `words` words at x for `pixels` pixels from `slot` on, to where word `word` of each patch belongs; patches in parts.
-static void put_parts(const tile_t *t, uint32_t slot, uint32_t pixels, uint32_t word, uint32_t words, const int8_t *x, int32_t x_step) {
+// Unpacks `words` words at x for `pixels` pixels from `slot` on, as word `word` of each patch; patches in parts.
+static void put_parts(const tile_t *t, uint32_t slot, uint32_t pixels, uint32_t word, uint32_t words, const int8_t *x,
+    int32_t x_step) {
     if (t->to - t->from <= t->part_words) {  // one of them: what lies in it
         const uint32_t first = word < t->from ? t->from : word, end = word + words < t->to ? word + words : t->to;
         if (first < end) {
@@ -52,7 +53,8 @@ static void put_parts(const tile_t *t, uint32_t slot, uint32_t pixels, uint32_t 
 }
 
 // The same, of patches that are whole or in parts.
-static void put(const tile_t *t, uint32_t slot, uint32_t pixels, uint32_t word, uint32_t words, const int8_t *x, int32_t x_step) {
+static void put(const tile_t *t, uint32_t slot, uint32_t pixels, uint32_t word, uint32_t words, const int8_t *x,
+    int32_t x_step) {
     if (t->words == t->part_words && words) {
         uint32_t *to = t->stream + 8 * (slot / 4 * t->words + word) + slot % 4;
         mica_armv6m_unpack(x, to, words, pixels, x_step, slot % 4, 32 * t->words - 16);
@@ -70,7 +72,8 @@ static void copy_patch(const mica_conv2d_s8_t *p, int8_t *to, int32_t iy, int32_
     mica_taps(iy, w->in_h, w->kernel_h, w->dilation_h, &ky0, &ky1);
     // Taps side by side are copied as one.
     const bool dense = w->dilation_w == 1;
-    const int32_t n = dense ? (kx1 - kx0) * in_c : in_c, apart = dense ? 0 : (int32_t)((uint32_t)w->dilation_w * in_c) - n;
+    const int32_t n = dense ? (kx1 - kx0) * in_c : in_c;
+    const int32_t apart = dense ? 0 : (int32_t)((uint32_t)w->dilation_w * in_c) - n;
     const int32_t length = w->kernel_w * in_c, before = kx0 * in_c, down = (int32_t)((uint32_t)w->dilation_h * row);
     const int8_t *from = p->x + iy * row + (ix + kx0 * w->dilation_w) * in_c;
     for (int32_t ky = 0; ky < w->kernel_h; ++ky, from += down) {
@@ -92,7 +95,7 @@ static void copy_patch(const mica_conv2d_s8_t *p, int8_t *to, int32_t iy, int32_
     }
 }
 
-// The tables of mica_armv6m_pick. Of a word its elements 0, 1, 2, 3 go to places 0, 2, 1, 3, of a part's last one to 0, 4, 1, 5.
+// The tables of mica_armv6m_pick. Elements 0, 1, 2, 3 of a word go to 0, 2, 1, 3, of a part's last one to 0, 4, 1, 5.
 static void put_table(const tile_t *t) {
     const mica_window_t *w = &t->p->win;
     int32_t *to = t->table;
@@ -129,7 +132,8 @@ static void pick(const tile_t *t, uint32_t slot, uint32_t pixels, const int8_t *
         const uint32_t part = word / t->part_words;
         length = part_length(t, part);
         uint32_t *to = t->stream + 8 * ((word - t->from) * t->groups + slot / 4 * length) + slot % 4;
-        mica_armv6m_pick(x, to, t->table + part * (4 * t->part_words + 4), length, pixels, step, slot % 4, 32 * length - 16);
+        mica_armv6m_pick(x, to, t->table + part * (4 * t->part_words + 4), length, pixels, step, slot % 4,
+            32 * length - 16);
     }
 }
 
@@ -140,7 +144,8 @@ static void put_bytes(const tile_t *t, uint32_t slot, int32_t iy, int32_t ix) {
 
 // Patches of `pixels` neighbours whose windows have the same taps inside the image, all rows on words; t->patch holds a
 // row of x_zero.
-static void put_words(const tile_t *t, uint32_t slot, uint32_t pixels, int32_t iy, int32_t ix, int32_t kx0, int32_t kx1) {
+static void put_words(const tile_t *t, uint32_t slot, uint32_t pixels, int32_t iy, int32_t ix, int32_t kx0,
+    int32_t kx1) {
     const mica_window_t *w = &t->p->win;
     const int8_t *outside = (const int8_t *)t->patch;
     uint32_t tap = w->in_c / 4u, word = 0;
@@ -188,22 +193,10 @@ static void run_tile(const tile_t *t, uint32_t pixels, int8_t *y, int32_t *sums)
     uint32_t out_c = t->p->win.out_c;
     uint32_t overlap = 4 * t->groups - pixels;  // pixels of the second group that the first one has done
     mica_gemm_t args = {
-        .x = t->stream,
-        .adjust = -(int32_t)(overlap * out_c),
-        .weights = ch->weights,
-        .words = t->words,
-        .row = mica_row_bytes(ch->layout, 4 * t->words),
-        .pairs = t->pairs,
-        .bias = ch->bias,
-        .mult = ch->mult,
-        .shift = ch->shift,
-        .y = y,
-        .y_step = out_c,
-        .channels = out_c,
-        .zero = ch->y_zero - ch->act_min,
-        .range = (uint32_t)(ch->act_max - ch->act_min),
-        .low = ch->act_min,
-        .sums = sums,
+        .x = t->stream, .adjust = -(int32_t)(overlap * out_c), .weights = ch->weights, .words = t->words,
+        .row = mica_row_bytes(ch->layout, 4 * t->words), .pairs = t->pairs, .bias = ch->bias, .mult = ch->mult,
+        .shift = ch->shift, .y = y, .y_step = out_c, .channels = out_c, .zero = ch->y_zero - ch->act_min,
+        .range = (uint32_t)(ch->act_max - ch->act_min), .low = ch->act_min, .sums = sums,
     };
     const uint32_t length = t->to - t->from;
     if (length <= t->part_words) {
@@ -244,19 +237,19 @@ static void run_tile(const tile_t *t, uint32_t pixels, int8_t *y, int32_t *sums)
             args.end = args.x + 8 * args.words * t->groups;
             mica_armv6m_gemm(&args);
             args.x = args.end;
-            args.weights += t->pairs != NULL ? 2 * args.words : 4 * args.words;  // a part of codes is whole words of them
+            args.weights += t->pairs != NULL ? 2 * args.words : 4 * args.words;  // codes: whole words
             args.flags = 3;
         }
     }
 }
 
-// `pixels` neighbours, one by one: what is left over by groups of four. Scratch: 12 bytes for each word of a patch, of codes 8 more.
-static void run_single(const mica_conv2d_s8_t *p, uint32_t words, uint32_t pixels, uint32_t at, int8_t *y, uint32_t *scratch,
-    const uint32_t *pairs) {
+// `pixels` neighbours, one by one: left over by groups of four. Scratch: 12 bytes for a patch's word, of codes 20.
+static void run_single(const mica_conv2d_s8_t *p, uint32_t words, uint32_t pixels, uint32_t at, int8_t *y,
+    uint32_t *scratch, const uint32_t *pairs) {
     const mica_window_t *w = &p->win;
     const mica_channels_t *ch = &p->ch;
     uint32_t k = (uint32_t)w->kernel_h * w->kernel_w * w->in_c;
-    uint32_t row = mica_row_bytes(ch->layout, k), filled = pairs != NULL ? row / 2 : words;  // words of x against the weights of a row
+    uint32_t row = mica_row_bytes(ch->layout, k), filled = pairs != NULL ? row / 2 : words;  // against a row of weights
     int8_t *patch = (int8_t *)(scratch + 2 * filled);
     mica_dense_t args = {
         .x = scratch,
@@ -319,11 +312,12 @@ static void fill(const tile_t *t, uint32_t pixels, int32_t *oy, int32_t *ox, boo
     }
 }
 
-// Words of the parts in which patches are done where scratch holds few of them whole: the stream of a part of them at a time, and
-// sums of all channels, 16 bytes a group each. 0: whole patches take less. whole: bytes of a group of them, room: of all.
-// Cycles: the weights are unpacked once for a tile, a channel begun for each part; sums are read and written. takes:
-// what of the chosen way is not the products themselves, null where nobody asks.
-static uint32_t narrow_words(const mica_conv2d_s8_t *p, uint32_t words, uint32_t groups, uint32_t whole, uint32_t room, uint64_t *takes) {
+// Words of the parts in which patches are done where scratch holds few of them whole: the stream of a part of them at a
+// time, and sums of all channels, 16 bytes a group each. 0: whole patches take less. whole: bytes of a group of them,
+// room: of all. Cycles: the weights are unpacked once for a tile, a channel begun for each part; sums are read and
+// written. takes: what of the chosen way is not the products themselves, null where nobody asks.
+static uint32_t narrow_words(const mica_conv2d_s8_t *p, uint32_t words, uint32_t groups, uint32_t whole, uint32_t room,
+    uint64_t *takes) {
     const uint32_t out_c = p->win.out_c, parts = (words + MICA_GEMM_WORDS - 1) / MICA_GEMM_WORDS;
     const bool sure = words <= 16 || whole * 8 <= room || (uint64_t)whole * groups <= room;
     uint64_t least;
@@ -334,7 +328,8 @@ static uint32_t narrow_words(const mica_conv2d_s8_t *p, uint32_t words, uint32_t
         least = (uint64_t)groups * out_c * (42 * words);
     } else {
         const uint32_t tiles = (groups + room / whole - 1) / (room / whole);
-        least = (uint64_t)tiles * out_c * (18 * words + 150 * parts) + (parts > 1 ? (uint64_t)groups * out_c * parts * 30 : 0);
+        least = (uint64_t)tiles * out_c * (18 * words + 150 * parts)
+            + (parts > 1 ? (uint64_t)groups * out_c * parts * 30 : 0);
     }
     uint32_t best = 0;
     for (uint32_t n = parts < 2 ? 2 : parts; !sure && n <= 8 && n <= words; ++n) {
@@ -355,12 +350,13 @@ static uint32_t narrow_words(const mica_conv2d_s8_t *p, uint32_t words, uint32_t
 }
 
 #ifndef MICA_WITHOUT_PAIRED
-// What this file's way takes in all, in eights of cycles, to within a few percent where one pixel beside another is no edge.
+// What this file's way takes in all, in eights of cycles, to within a few percent of images that are not all edge.
 static uint32_t direct_cost(const mica_window_t *w, uint32_t rows, uint32_t words, uint64_t takes) {
     const uint32_t total = rows * w->out_w, groups = (total + 1) / 4, single = total % 4 < 3 ? total % 4 : 0;
     takes /= 8;
-    return (takes < UINT32_MAX / 2 ? (uint32_t)takes : UINT32_MAX / 2) + groups * (w->out_c * (5 * words + 17) + 9 * words)
-        + single * (w->out_c * (9 * words / 4 + 10) + 9 * words) + rows * w->kernel_h * 170 + 50;
+    return (takes < UINT32_MAX / 2 ? (uint32_t)takes : UINT32_MAX / 2)
+        + groups * (w->out_c * (5 * words + 17) + 9 * words) + single * (w->out_c * (9 * words / 4 + 10) + 9 * words)
+        + rows * w->kernel_h * 170 + 50;
 }
 #endif
 
@@ -380,7 +376,8 @@ static bool paired_take(const mica_window_t *w) {
 #endif
 
 // All tiles; `narrow`: words of a part, 0 where all of a patch is one.
-static void run_tiles(tile_t *t, uint32_t row_begin, uint32_t total, uint32_t tiles, uint32_t patch_bytes, uint32_t narrow, bool aligned) {
+static void run_tiles(tile_t *t, uint32_t row_begin, uint32_t total, uint32_t tiles, uint32_t patch_bytes,
+    uint32_t narrow, bool aligned) {
     const mica_conv2d_s8_t *p = t->p;
     const mica_window_t *w = &p->win;
     const uint32_t words = t->words;
@@ -450,7 +447,7 @@ void mica_conv2d_s8_armv6m(const mica_conv2d_s8_t *p, MICA_KERNEL_ARGS) {
         pairs = scratch;
         scratch = (uint32_t *)scratch + MICA_CODE_PAIRS;
     }
-    // One or two pixels beyond groups of four take less by themselves than a group does; all do where there is no room for one.
+    // One or two pixels beyond groups of four take less by themselves than a group; all do without room for one.
     uint64_t takes = 0;
 #ifndef MICA_WITHOUT_PAIRED
     const bool paired = total >= 4 && paired_take(w);
@@ -458,9 +455,11 @@ void mica_conv2d_s8_armv6m(const mica_conv2d_s8_t *p, MICA_KERNEL_ARGS) {
     const bool paired = false;
 #endif
     const uint32_t narrow = total >= 4 && (paired || room > patch_bytes)
-        ? narrow_words(p, words, total / 4, group_bytes, room > patch_bytes ? room - patch_bytes : 0, paired ? &takes : NULL) : 0;
+        ? narrow_words(p, words, total / 4, group_bytes, room > patch_bytes ? room - patch_bytes : 0,
+        paired ? &takes : NULL) : 0;
 #ifndef MICA_WITHOUT_PAIRED
-    if (paired && mica_conv2d_paired_armv6m(p, row_begin, row_end, scratch, room, direct_cost(w, row_end - row_begin, words, takes), pairs)) {
+    if (paired && mica_conv2d_paired_armv6m(p, row_begin, row_end, scratch, room,
+        direct_cost(w, row_end - row_begin, words, takes), pairs)) {
         return;
     }
 #endif

@@ -1,7 +1,8 @@
-// Convolution of windows three columns wide, stride 1 along a row, on a Cortex-M0+: two neighbouring outputs share products
-// (paired.S), 24 cycles for 12 multiply-accumulates where conv2d.c takes 30. Of padding, channels and sizes all is taken; groups and claims
-// without FAST are not. Weights in codes are looked up pair by pair where channels are multiples of four, which takes
-// 0.7 cycles a weight more than bytes do; else they become bytes first, row by row, once a tile, for 3.5 more.
+// Convolution of windows three columns wide, stride 1 along a row, on a Cortex-M0+: two neighbouring outputs share
+// products (paired.S), 24 cycles for 12 multiply-accumulates where conv2d.c takes 30. Of padding, channels and sizes
+// all is taken; groups and claims without FAST are not. Weights in codes are looked up pair by pair where channels are
+// multiples of four, which takes 0.7 cycles a weight more than bytes do; else they become bytes first, row by row, once
+// a tile, for 3.5 more.
 //
 // A lane is two neighbouring columns of the output, `rows` rows high; four lanes are a group, whose input is a plane of
 // words for each of both products. Channels go in parts, as the weights of one have to fit the stack. Bytes of scratch:
@@ -84,7 +85,8 @@ static uint32_t row_cost(const mica_window_t *w, const cut_t *c, weights_t weigh
 }
 
 // The cheapest cut; false: none takes less than `limit`.
-static bool choose(const mica_window_t *w, uint32_t rows, uint32_t room, weights_t weights, uint32_t limit, cut_t *best) {
+static bool choose(const mica_window_t *w, uint32_t rows, uint32_t room, weights_t weights, uint32_t limit,
+    cut_t *best) {
     const uint32_t extra = weights == LOOKED_UP ? 3 : 0;  // parts are multiples of one more
     const uint32_t most = (MICA_PAIRED_WORDS / w->kernel_h) & ~extra, parts = (w->in_c + most - 1) / most;
     cut_t c = { .pairs = (w->out_w + 1u) / 2, .parts = parts, .filled = w->in_c };
@@ -92,7 +94,8 @@ static bool choose(const mica_window_t *w, uint32_t rows, uint32_t room, weights
     c.row = row_cost(w, &c, weights);
     const bool large = limit >= LARGE;
     bool found = choose_rows(w, rows, room, c, &limit, best);
-    for (c.parts = parts < 2 ? 2 : parts; large && c.parts <= 4 * parts && (!found || best->groups > best->most); c.parts *= 2) {
+    for (c.parts = parts < 2 ? 2 : parts; large && c.parts <= 4 * parts && (!found || best->groups > best->most);
+        c.parts *= 2) {
         const uint32_t part = (w->in_c + c.parts - 1) / c.parts;
         if (part < LEAST_PART) {
             break;
@@ -105,8 +108,8 @@ static bool choose(const mica_window_t *w, uint32_t rows, uint32_t room, weights
 }
 
 // What lane `lane` of a group reads, for channels [c, c + n): two planes, `plane` words apart.
-static void put(const mica_conv2d_s8_t *p, uint32_t *to, uint32_t plane, const int8_t *outside, int32_t iy, int32_t ix, uint32_t in_rows,
-    uint32_t c, uint32_t n) {
+static void put(const mica_conv2d_s8_t *p, uint32_t *to, uint32_t plane, const int8_t *outside, int32_t iy, int32_t ix,
+    uint32_t in_rows, uint32_t c, uint32_t n) {
     const mica_window_t *w = &p->win;
     const int32_t in_c = w->in_c, pitch = w->in_w * in_c;
     const int32_t above = iy < 0 ? (-iy < (int32_t)in_rows ? -iy : (int32_t)in_rows) : 0;
@@ -115,7 +118,8 @@ static void put(const mica_conv2d_s8_t *p, uint32_t *to, uint32_t plane, const i
     const int32_t below = (int32_t)in_rows - above - inside;
     for (int32_t kind = 0; kind < 2; ++kind, to += plane) {
         const int32_t first = 1 + kind, second = 3 * kind;
-        const bool first_inside = ix + first >= 0 && ix + first < w->in_w, second_inside = ix + second >= 0 && ix + second < w->in_w;
+        const bool first_inside = ix + first >= 0 && ix + first < w->in_w,
+            second_inside = ix + second >= 0 && ix + second < w->in_w;
         const int8_t *x = p->x + (iy + above) * pitch + ix * in_c + (int32_t)c;
         uint32_t *at = to;
         if (above) {
@@ -130,7 +134,8 @@ static void put(const mica_conv2d_s8_t *p, uint32_t *to, uint32_t plane, const i
         } else {
             for (int32_t i = 0; i < inside; ++i, x += pitch, at += 4 * n) {
                 const int32_t away = (int32_t)((uintptr_t)outside - (uintptr_t)x);
-                mica_armv6m_paired_words(x, at, first_inside ? first * in_c : away, second_inside ? second * in_c : away, n, 1, 0);
+                mica_armv6m_paired_words(x, at, first_inside ? first * in_c : away,
+                    second_inside ? second * in_c : away, n, 1, 0);
             }
         }
         if (below) {
@@ -177,8 +182,8 @@ static weights_t how_coded(const mica_window_t *w) {
 }
 
 // Channels `from` to `to` of lane i, of n groups.
-static void put_lane(const mica_conv2d_s8_t *p, const cut_t *cut, uint32_t *x, uint32_t n, uint32_t i, uint32_t oy, uint32_t ox, uint32_t from,
-    uint32_t to, const int8_t *outside) {
+static void put_lane(const mica_conv2d_s8_t *p, const cut_t *cut, uint32_t *x, uint32_t n, uint32_t i, uint32_t oy,
+    uint32_t ox, uint32_t from, uint32_t to, const int8_t *outside) {
     const uint32_t plane_rows = 4 * cut->in_rows;  // words of a channel
     const int32_t iy = (int32_t)oy * p->win.stride_h - p->win.pad_top, ix = (int32_t)ox - p->win.pad_left;
     for (uint32_t c = from; c < to; c += cut->part) {
@@ -194,8 +199,8 @@ static bool takes(const mica_conv2d_s8_t *p) {
         && w->kernel_h <= MICA_PAIRED_WORDS && p->groups == 1 && w->out_w >= 2 && p->ch.fast;
 }
 
-bool mica_conv2d_paired_armv6m(const mica_conv2d_s8_t *p, uint32_t row_begin, uint32_t row_end, void *scratch, size_t scratch_bytes,
-    uint32_t direct, uint32_t *pairs) {
+bool mica_conv2d_paired_armv6m(const mica_conv2d_s8_t *p, uint32_t row_begin, uint32_t row_end, void *scratch,
+    size_t scratch_bytes, uint32_t direct, uint32_t *pairs) {
     const mica_window_t *w = &p->win;
     const mica_channels_t *ch = &p->ch;
 #ifdef MICA_PAIRED_ALWAYS  // wherever it applies, for tests
@@ -206,7 +211,8 @@ bool mica_conv2d_paired_armv6m(const mica_conv2d_s8_t *p, uint32_t row_begin, ui
         return false;
     }
     const weights_t weights = pairs == NULL ? BYTES : how_coded(w);
-    const uint32_t file_row = mica_row_bytes(ch->layout, 3u * w->kernel_h * in_c), decoded_bytes = weights == DECODED ? 2 * file_row : 0;
+    const uint32_t file_row = mica_row_bytes(ch->layout, 3u * w->kernel_h * in_c),
+        decoded_bytes = weights == DECODED ? 2 * file_row : 0;
     if (scratch_bytes <= outside_bytes + decoded_bytes) {
         return false;
     }
@@ -243,7 +249,8 @@ bool mica_conv2d_paired_armv6m(const mica_conv2d_s8_t *p, uint32_t row_begin, ui
     for (uint32_t at = 0; tiles; --tiles) {  // as few as fit, of about the same size
         const uint32_t n = (groups + tiles - 1) / tiles, sums = 8 * n * cut.rows;
         int32_t *const first_sums = (int32_t *)scratch + n * 2 * plane_rows * cut.filled;
-        mica_paired_places_t *places = (mica_paired_places_t *)(void *)(first_sums + (cut.filled == in_c ? 1 : out_c) * sums);
+        mica_paired_places_t *places =
+            (mica_paired_places_t *)(void *)(first_sums + (cut.filled == in_c ? 1 : out_c) * sums);
         args.groups = n;
         args.places = places;
         find_places(&cut, w, rows, at, 4 * n, y, places);

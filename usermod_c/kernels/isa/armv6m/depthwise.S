@@ -1,15 +1,17 @@
-// Depthwise convolution with 3x3 taps, stride 1 or 2. Two rows of the output at a time, half a band apart: a word of the band
-// holds a pixel of the upper row's window and, shifted by 16, the lower row's, V = a + b * 2^16 (an integer sum, as in gemm.S).
+// Depthwise convolution with 3x3 taps, stride 1 or 2. Two rows of the output at a time, half a band apart: a word of
+// the band holds a pixel of the upper row's window and, shifted by 16, the lower row's, V = a + b * 2^16 (an integer
+// sum, as in gemm.S).
 //
-// One MULS by a weight then does both rows. Of the sum of two products the lower half is below 2^15 in magnitude, so the upper
-// half, rounded, is the lower row's part exactly; it is summed up by itself. The words are also summed up whole, and at the
-// end that sum less the lower row's, shifted, is the upper row's: no lower half is ever taken out by itself.
+// One MULS by a weight then does both rows. Of the sum of two products the lower half is below 2^15 in magnitude, so
+// the upper half, rounded, is the lower row's part exactly; it is summed up by itself. The words are also summed up
+// whole, and at the end that sum less the lower row's, shifted, is the upper row's: no lower half is taken out.
 //
 // The band lies column by column, a word for each row, so that a window is three times three words in sequence.
 //
-// Requantising an accumulator takes one product of 32 bits where that decides: t = (acc >> 1) * m + R with 13 bits of the
-// multiplier. What it lacks of the exact sum lies in [0, bound's complement], so a fraction of t below the bound has the exact
-// integer above it. In 5 of 100 cases it has not, and all bits are computed. kernels.h says from which accumulators on.
+// Requantising an accumulator takes one product of 32 bits where that decides: t = (acc >> 1) * m + R with 13 bits of
+// the multiplier. What it lacks of the exact sum lies in [0, bound's complement], so a fraction of t below the bound
+// has the exact integer above it. In 5 of 100 cases it has not, and all bits are computed. kernels.h says from which
+// accumulators on.
 #include "hot.inc"
 
     .equ F_QUICK, 0             // m, R, bits of the fraction
@@ -89,8 +91,8 @@ slow_\a\()_\label:
     b exact_\a\()_\label
 .endm
 
-// All windows of a row, r7 the first; lr = where in y, r12 = step of it, r10, r11 = from column to column, to the next window.
-// full: the clamp is to the whole int8.
+// All windows of a row, r7 the first; lr = where in y, r12 = step of it, r10, r11 = from column to column, to the next
+// window. full: the clamp is to the whole int8.
 .macro WINDOWS label, full
 \label:
     ldr r0, [sp, #F_BOTH]

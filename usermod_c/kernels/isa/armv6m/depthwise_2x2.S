@@ -1,5 +1,6 @@
-// Depthwise convolution with 3x3 taps and a pad of one all around over a map of 2x2: each output has four taps inside. A channel is
-// too short for the words that depthwise.S makes, so each product is one: 16 of (x - x_zero) * w, and x_zero times all weights.
+// Depthwise convolution with 3x3 taps and a pad of one all around over a map of 2x2: each output has four taps inside.
+// A channel is too short for the words that depthwise.S makes, so each product is one: 16 of (x - x_zero) * w, and
+// x_zero times all weights.
 #include "hot.inc"
 
 // mica_depthwise_t in kernels.h.

@@ -1,6 +1,6 @@
 // Depthwise convolution on a Cortex-M0+: 3x3 taps with stride 1 or 2 (depthwise.S), and those along a line (line.S);
 // all else goes to c32.
-// Bytes of scratch: 12 for each column of the padded image, 24 for every second row of the output; with more, larger bands.
+// Bytes of scratch: 12 for each column of the padded image, 24 for every second row of the output; more: larger bands.
 #include "kernels.h"
 #ifndef MICA_WITHOUT_DEPTHWISE_CONV2D_S8
 
@@ -8,7 +8,7 @@
 #include "shape.h"
 
 #ifndef MICA_WITHOUT_LINES
-// Where windows lie along a line, and none has taps outside: outputs [begin, end) of it, all of them where there are others than rows.
+// Where windows lie along a line, and none has taps outside: outputs [begin, end) of it; all, where they are not rows.
 typedef struct {
     uint32_t begin, end;
 } line_t;
@@ -19,7 +19,8 @@ static line_t inside_of(uint32_t in, uint32_t out, uint32_t pad, uint32_t stride
 }
 
 // Outputs one behind the other from x on.
-static void line(const mica_depthwise_conv2d_s8_t *p, const int8_t *x, int8_t *y, uint32_t taps, uint32_t tap, uint32_t step, uint32_t n) {
+static void line(const mica_depthwise_conv2d_s8_t *p, const int8_t *x, int8_t *y, uint32_t taps, uint32_t tap,
+    uint32_t step, uint32_t n) {
     const mica_channels_t *ch = &p->ch;
     mica_line_t args = {
         .x = x,
@@ -41,7 +42,8 @@ static void line(const mica_depthwise_conv2d_s8_t *p, const int8_t *x, int8_t *y
     mica_armv6m_line(&args);
 }
 
-// Rows [begin, end) along a line, down or across. Returns which of them are done; of few outputs none, since each channel begins with its weights.
+// Rows [begin, end) along a line, down or across. Returns which of them are done; of few outputs none, since each
+// channel begins with its weights.
 static line_t lines(const mica_depthwise_conv2d_s8_t *p, uint32_t begin, uint32_t end) {
     const mica_window_t *w = &p->win;
     const uint32_t c = w->in_c;
@@ -73,17 +75,20 @@ static line_t lines(const mica_depthwise_conv2d_s8_t *p, uint32_t begin, uint32_
 
 // A whole map of 2x2 with a pad of one.
 static bool is_2x2(const mica_window_t *w, uint32_t rows) {
-    return rows == 2 && w->stride_h == 1 && w->in_h == 2 && w->in_w == 2 && w->out_w == 2 && w->pad_top == 1 && w->pad_left == 1;
+    return rows == 2 && w->stride_h == 1 && w->in_h == 2 && w->in_w == 2 && w->out_w == 2 && w->pad_top == 1
+        && w->pad_left == 1;
 }
 
 // The table of bands of `high` rows of the output from row `begin` on, `rows` rows in all: their halves have `half`
 // rows, `words` words a column. The last band overlaps the one before where they do not come out even. Returns its end.
-static int32_t *put_table(const mica_window_t *w, int32_t *table, uint32_t begin, uint32_t rows, uint32_t high, uint32_t half, uint32_t words) {
+static int32_t *put_table(const mica_window_t *w, int32_t *table, uint32_t begin, uint32_t rows, uint32_t high,
+    uint32_t half, uint32_t words) {
     const uint32_t stride = w->stride_h;
     const int32_t row = (int32_t)w->in_w * w->in_c;
     for (uint32_t at = 0; at < rows; at += high) {
         const uint32_t first = at + high > rows ? rows - high : at;
-        int32_t upper = (int32_t)((begin + first) * stride) - w->pad_top, lower = upper + (int32_t)((high - half) * stride);
+        int32_t upper = (int32_t)((begin + first) * stride) - w->pad_top,
+            lower = upper + (int32_t)((high - half) * stride);
         for (uint32_t n = words; n; --n, ++upper, ++lower) {
             *table++ = upper >= 0 && upper < w->in_h ? upper * row : MICA_OUTSIDE;
             *table++ = lower >= 0 && lower < w->in_h ? lower * row : MICA_OUTSIDE;
@@ -99,8 +104,8 @@ void mica_depthwise_conv2d_s8_armv6m(const mica_depthwise_conv2d_s8_t *p, MICA_K
     uint32_t columns = (w->out_w - 1u) * stride + 3;
     uint32_t first = w->pad_left < columns ? w->pad_left : columns;
     uint32_t inside = columns - first < w->in_w ? columns - first : w->in_w;
-    if (!ch->fast || ch->layout != MICA_LAYOUT_PLAIN || !mica_window_is_3x3(w, 2) || w->in_c != w->out_c || rows == 0 || inside == 0
-        || (uint64_t)12 * columns + (uint64_t)24 * ((rows + 1) / 2) > scratch_bytes) {
+    if (!ch->fast || ch->layout != MICA_LAYOUT_PLAIN || !mica_window_is_3x3(w, 2) || w->in_c != w->out_c || rows == 0
+        || inside == 0 || (uint64_t)12 * columns + (uint64_t)24 * ((rows + 1) / 2) > scratch_bytes) {
         #ifndef MICA_WITHOUT_LINES
         line_t done = {row_begin, row_begin};
         if (ch->fast && ch->layout == MICA_LAYOUT_PLAIN && w->in_c == w->out_c && row_begin < row_end) {

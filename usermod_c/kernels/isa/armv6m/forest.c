@@ -32,7 +32,8 @@ void mica_forest_s8_armv6m(const mica_forest_s8_t *p, MICA_KERNEL_ARGS) {
         mica_armv6m_forest(&args);
         for (uint32_t n = 0; n < p->out_n; ++n) {
             bool fast = p->shift >= 1 && (uint32_t)sum[n] + FAST < 2 * FAST;
-            y[n] = (fast ? mica_requant_fast : mica_requant_s8)(sum[n], p->mult, p->shift, p->y_zero, p->act_min, p->act_max);
+            y[n] = (fast ? mica_requant_fast : mica_requant_s8)(sum[n], p->mult, p->shift, p->y_zero, p->act_min,
+                p->act_max);
         }
     }
 }

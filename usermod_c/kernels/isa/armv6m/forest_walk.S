@@ -1,6 +1,6 @@
-// Walks through decision trees of one-word nodes (forest_s8), and sums of what their leaves add. A visit takes 8 cycles to the first
-// child, 16 to the second; an entry of a leaf 17. A node is compared as it is: its lower bits are below one step of x << 24. In a file that
-// changed since it was checked a walk goes forward all the same, and ends at the end.
+// Walks through decision trees of one-word nodes (forest_s8), and sums of what their leaves add. A visit takes 8 cycles
+// to the first child, 16 to the second; an entry of a leaf 17. A node is compared as it is: its lower bits are below
+// one step of x << 24. In a file that changed since it was checked a walk goes forward too, and ends.
 #include "hot.inc"
 
 // As many nodes as lie behind any that trees reach, while the walk goes to their first children.
@@ -15,8 +15,9 @@
     .endr
 .endm
 
-// r0 node, r1 entry, r2 x, r7 sums. r8 nodes, r9 bytes of sums, r10 where in the roots. r11 the end of the roots, r12 the end of the
-// nodes that trees reach, lr the end of the leaves; on the stack the leaves and the number of nodes that trees reach
+// r0 node, r1 entry, r2 x, r7 sums. r8 nodes, r9 bytes of sums, r10 where in the roots. r11 the end of the roots,
+// r12 the end of the nodes that trees reach, lr the end of the leaves; on the stack the leaves and the number of nodes
+// that trees reach
     ENTER mica_armv6m_forest
     ldm r0!, {r2-r4, r7}        // x, whole, leaves, sum
     push {r3, r4}

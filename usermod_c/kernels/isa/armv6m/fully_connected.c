@@ -99,8 +99,10 @@ void mica_armv6m_dense_codes(mica_dense_t *args, uint32_t n) {
 void mica_fully_connected_s8_armv6m(const mica_fully_connected_s8_t *p, MICA_KERNEL_ARGS) {
     const mica_channels_t *ch = &p->ch;
     const bool codes = MICA_CODED(ch->layout);
-    uint32_t row = mica_row_bytes(ch->layout, p->in_k), pairs = codes ? row : row / 2, table = codes ? MICA_CODE_PAIRS : 0;
-    if (!ch->fast || ch->layout == MICA_LAYOUT_PLAIN || ((uintptr_t)ch->weights & 3) || 4 * (pairs + table) > scratch_bytes) {
+    uint32_t row = mica_row_bytes(ch->layout, p->in_k), pairs = codes ? row : row / 2,
+        table = codes ? MICA_CODE_PAIRS : 0;
+    if (!ch->fast || ch->layout == MICA_LAYOUT_PLAIN || ((uintptr_t)ch->weights & 3)
+        || 4 * (pairs + table) > scratch_bytes) {
         mica_fully_connected_s8_ref(p, row_begin, row_end, scratch, scratch_bytes);
         return;
     }

@@ -1,10 +1,11 @@
 // Matrix product with requantisation: each output channel meets four pixels at a time. No multiplier wider than 32 bits
 // is needed, and none that is fast: every MULS does two multiply-accumulates.
 //
-// Two elements of a patch are one word, X = x0 + x1 * 2^16, and two weights another, crossed, W = w1 + w0 * 2^16 (integer sums:
-// the upper half takes the borrow of a negative lower one). Modulo 2^32, X * W = x0 * w1 + 2^16 * (x0 * w0 + x1 * w1). With
-// |x| <= 128 and |w| <= 127 the stray product is below 2^15, so the upper half, rounded, is the expected sum, and it fits 16 bits.
-// ASRS #16 leaves the rounding bit in the carry and ADCS adds both: three cycles for two multiply-accumulates.
+// Two elements of a patch are one word, X = x0 + x1 * 2^16, and two weights another, crossed, W = w1 + w0 * 2^16
+// (integer sums: the upper half takes the borrow of a negative lower one). Modulo 2^32, X * W = x0 * w1 + 2^16 * (x0 *
+// w0 + x1 * w1). With |x| <= 128 and |w| <= 127 the stray product is below 2^15, so the upper half, rounded, is the
+// expected sum, and it fits 16 bits. ASRS #16 leaves the rounding bit in the carry and ADCS adds both: three cycles for
+// two multiply-accumulates.
 //
 // Four pixels' words are interleaved in one stream, read by LDM and destroyed by MULS; the channel's weights are
 // unpacked once for all pixels onto the stack and read SP-relative, without a pointer. 20 cycles for 8
@@ -21,7 +22,7 @@
     .equ F_READ, F_ARGS + 32    // running sums
     .equ F_WRITE, F_ARGS + 36
     .equ F_AFTER, F_ARGS + 40   // where sums go: quick, exact or keep_sums
-    .equ F_M, F_ARGS + 44       // of quick: bits of the multiplier, bits of the fraction; and what exact has in r9 and r11
+    .equ F_M, F_ARGS + 44       // of quick: bits of the multiplier and fraction; and what exact has in r9 and r11
     FIELDS F_, F_ARGS + 48, FRACTION, ADD, SHIFT
     .equ FRAME, F_ARGS + 64
     .equ HALF_FRAME, FRAME / 2
@@ -31,8 +32,9 @@
     FIELDS A_, 56, ZERO, RANGE, LOW, SUMS, FLAGS, PAIRS, DROP
 
 // \a requantised by one product of 32 bits where that decides, and stored (kernels.h, `drop`).
-//   r6 = bits of the multiplier, r7 = bits of the fraction, r8 = act_min, r9 = what the product begins with, r10 = act_max - act_min,
-//   r11 = from which fraction on it does not decide; r0 = where to, lr = step from there to the next; uses r4, r5
+//   r6 = bits of the multiplier, r7 = bits of the fraction, r8 = act_min, r9 = what the product begins with,
+//   r10 = act_max - act_min, r11 = from which fraction on it does not decide; r0 = where to, lr = step from there to
+//   the next; uses r4, r5
 .macro QUICK a
     asrs r4, \a, #2
     muls r4, r6, r4
@@ -206,9 +208,10 @@ codes:
     bne 1b
     b unpacked
 
-    // Whether a short product may decide: with d = `drop`, |bias| at most 2^d, the multiplier 2^30 or more, the shift 3 to d - 8.
-    // It has the multiplier without its last d bits, rounded, and a sum without its last two. So it lacks at most, in units of its own,
-    // what the multiplier's rounding makes of the largest sum inside the range, in one direction or the other, and 3/4 of m.
+    // Whether a short product may decide: with d = `drop`, |bias| at most 2^d, the multiplier 2^30 or more, the shift 3
+    // to d - 8. It has the multiplier without its last d bits, rounded, and a sum without its last two. So it lacks at
+    // most, in units of its own, what the multiplier's rounding makes of the largest sum inside the range, in one
+    // direction or the other, and 3/4 of m.
 short:
     ldr r3, =exact + 1
     str r3, [sp, #F_AFTER]
@@ -339,7 +342,7 @@ keep_sums:
     MICA_SATURATE c
     MICA_SATURATE d
 
-    // The stream has come to F_END: the end of the tile, or of the first group, behind which the next one may overlap it.
+    // The stream is at F_END: the end of the tile, or of the first group, which the next one may overlap.
 event:
     ldr r0, [sp, #F_ARGS]
     ldr r4, [r0, #A_END]
@@ -414,9 +417,10 @@ done:
     POP_ALL
 .endm
 
-// void mica_armv6m_unpack(const int8_t *x, uint32_t *to, uint32_t words, uint32_t pixels, int32_t x_step, uint32_t lane, uint32_t group)
-// Makes the stream: `words` words of x for each pixel, as pairs, 16 bytes apart. x on a word; x_step from pixel to pixel; lane:
-// which of four pixels the first one is, to: its first pair; group: bytes from the fourth pixel to the next group's first.
+// mica_armv6m_unpack(x, to, words, pixels, x_step, lane, group)
+// Makes the stream: `words` words of x for each pixel, as pairs, 16 bytes apart. x on a word; x_step from pixel to
+// pixel; lane: which of four pixels the first one is, to: its first pair; group: bytes from the fourth pixel to the
+// next group's first.
     ENTER mica_armv6m_unpack
     LOAD_HIGH r9, r4, [sp, #36] // x_step
     LOAD_HIGH r10, r4, [sp, #40]  // lane
@@ -448,7 +452,7 @@ unpack_pixel:
     .ltorg
     .size mica_armv6m_unpack, . - mica_armv6m_unpack
 
-// void mica_armv6m_pick(const int8_t *x, uint32_t *to, const int32_t *table, uint32_t words, uint32_t pixels, int32_t x_step,
+// mica_armv6m_pick(x, to, table, words, pixels, x_step,
 //     uint32_t lane, uint32_t group)
 // Makes the stream as unpack does, of elements wherever they lie: kernels.h says how the table does that.
     ENTER mica_armv6m_pick

@@ -5,7 +5,7 @@
 #include "../c32/kernels.h"
 
 // What mica_armv6m_gemm works on; it moves the pointers from channel to channel. Its offsets stand in gemm.S.
-// A stream is a sequence of groups of four pixels, each `words` * 32 bytes: the first pair of each of the four, then the second.
+// A stream is a sequence of groups of four pixels, each `words` * 32 bytes: first pairs of all four, then second ones.
 typedef struct {
     const uint32_t *x;        // the stream
     const uint32_t *end1;     // where it is interrupted: behind the first group, or at its end
@@ -26,7 +26,7 @@ typedef struct {
     int32_t *sums;            // four for each group, of one channel behind those of another
     uint32_t flags;           // 1: go on from the sums; 2: leave the result there instead of requantising it
     const uint32_t *pairs;    // of layout CODES4, mica_armv6m_code_pairs; null: weights are bytes
-    uint32_t drop;            // 15 + log2(words of all parts), rounded up, at most 21: short products requantise where they decide; 0: never
+    uint32_t drop;            // 15 + log2(words of all parts), rounded up, at most 21: bits of short products; 0: none
 } mica_gemm_t;
 
 #define MICA_GEMM_WORDS 64
@@ -35,14 +35,15 @@ void mica_armv6m_gemm(mica_gemm_t *args);
 void mica_armv6m_unpack(const int8_t *x, uint32_t *to, uint32_t words, uint32_t pixels, int32_t x_step, uint32_t lane,
     uint32_t group);
 
-// The same of patches that lie in pieces, of one part. The table has for each of its words where its elements 0, 2, 1 and 3 lie behind x;
-// for the last one where 0 and 2 lie and their factors, 1 and 2^16 or 0 for what only fills the word, then the same of 1 and 3.
-void mica_armv6m_pick(const int8_t *x, uint32_t *to, const int32_t *table, uint32_t words, uint32_t pixels, int32_t x_step,
-    uint32_t lane, uint32_t group);
+// The same of patches that lie in pieces, of one part. The table has for each of its words where its elements 0, 2, 1
+// and 3 lie behind x; for the last one where 0 and 2 lie and their factors, 1 and 2^16 or 0 for what only fills the
+// word, then the same of 1 and 3.
+void mica_armv6m_pick(const int8_t *x, uint32_t *to, const int32_t *table, uint32_t words, uint32_t pixels,
+    int32_t x_step, uint32_t lane, uint32_t group);
 
 #define MICA_PAIRED_WORDS 96  // of a channel's weights in one call
 
-// Where the outputs of four lanes lie: the first, and from behind the second output of a lane, less a pixel's channels, to the next one's.
+// Where the outputs of four lanes lie: the first, from behind a lane's second, less a pixel's channels, to the next.
 typedef struct {
     int8_t *y;
     int32_t lanes[3];
@@ -74,16 +75,17 @@ typedef struct {
 } mica_paired_t;
 
 void mica_armv6m_paired(const mica_paired_t *args);
-// The same of weights in codes: `first`, `second` and `weights_pitch` in bytes of them, `channels` and `first` multiples of four weights.
+// The same of weights in codes: `first`, `second` and `weights_pitch` in bytes of them, `channels` and `first`
+// multiples of four weights.
 void mica_armv6m_paired_codes(const mica_paired_t *args);
-void mica_armv6m_paired_words(const int8_t *x, uint32_t *to, int32_t first, int32_t second, uint32_t channels, uint32_t rows,
-    int32_t pitch);
+void mica_armv6m_paired_words(const int8_t *x, uint32_t *to, int32_t first, int32_t second, uint32_t channels,
+    uint32_t rows, int32_t pitch);
 // Whole words of codes as bytes; `bytes` has of each byte of two codes the first weight, and the second * 2^16.
 void mica_armv6m_decode(uint32_t *to, const int8_t *codes, const int8_t *codes_end, const uint32_t *bytes);
-// The same as mica_conv2d_s8_armv6m; false, and nothing done, where it does not apply or takes more than 8 * `direct` cycles.
-// pairs: null, or of weights in codes their table, which may be changed where it is used.
-bool mica_conv2d_paired_armv6m(const mica_conv2d_s8_t *p, uint32_t row_begin, uint32_t row_end, void *scratch, size_t scratch_bytes,
-    uint32_t direct, uint32_t *pairs);
+// The same as mica_conv2d_s8_armv6m; false, and nothing done, where it does not apply or takes more than 8 * `direct`
+// cycles. pairs: null, or of weights in codes their table, which may be changed where it is used.
+bool mica_conv2d_paired_armv6m(const mica_conv2d_s8_t *p, uint32_t row_begin, uint32_t row_end, void *scratch,
+    size_t scratch_bytes, uint32_t direct, uint32_t *pairs);
 
 // What mica_armv6m_depthwise works on, channel after channel. Its offsets stand in depthwise.S.
 // Its table has for each word of a column of each band where the rows of x begin that the word's halves are of,
@@ -130,7 +132,7 @@ typedef struct {
     int32_t zero;             // y_zero - act_min
     uint32_t range;           // act_max - act_min
     int32_t low;              // act_min
-    const uint32_t *pairs;    // of layout CODES4, crossed; then x is not, and there are four pairs for each word of codes
+    const uint32_t *pairs;    // of layout CODES4, crossed; then x is not, and each word of codes has four pairs
     uint32_t row;             // of layout CODES4: bytes from a row to the next
 } mica_dense_t;
 
@@ -222,7 +224,8 @@ typedef struct {
 
 void mica_armv6m_line(mica_line_t *args);
 
-// What mica_armv6m_stage works on, in the order in which spectrum.S reads it. The factors are those of a circle (MICA_LOG_MEL_CIRCLE).
+// What mica_armv6m_stage works on, in the order in which spectrum.S reads it. The factors are those of a circle
+// (MICA_LOG_MEL_CIRCLE).
 typedef struct {
     int32_t *q;               // the second part of the first butterfly
     const int16_t *twiddles;  // on a multiple of 4
@@ -246,9 +249,11 @@ typedef struct {
 
 // A frame of samples, a multiple of eight, into the places of z: times the window; with pre-emphasis; times the window
 // there. All return the bits of what they wrote.
-// Bounds are powers of two that all numbers v have to keep, -bound <= v < bound; one that does not doubles the bound, which is returned.
-uint32_t mica_armv6m_take(const int16_t *x_end, const int16_t *window_end, int32_t *z, int32_t minus_bytes, uint32_t half);
-uint32_t mica_armv6m_steep(const int16_t *x_end, int32_t preemphasis, int32_t *z, int32_t minus_bytes, uint32_t half, int32_t before);
+// Bounds are powers of two that all numbers v have to keep, -bound <= v < bound; each other doubles it; it is returned.
+uint32_t mica_armv6m_take(const int16_t *x_end, const int16_t *window_end, int32_t *z, int32_t minus_bytes,
+    uint32_t half);
+uint32_t mica_armv6m_steep(const int16_t *x_end, int32_t preemphasis, int32_t *z, int32_t minus_bytes, uint32_t half,
+    int32_t before);
 uint32_t mica_armv6m_window(int32_t shift, const int16_t *window_end, int32_t *z, int32_t minus_bytes, uint32_t half);
 uint32_t mica_armv6m_loudest(const int16_t *pairs, const int16_t *end);
 void mica_armv6m_raise(int32_t *z, const int32_t *end, uint32_t up);
@@ -273,8 +278,10 @@ typedef struct {
     uint32_t least;           // the weight of what is as far below `most` as limit
 } mica_attend_weights_t;
 
-void mica_armv6m_scores(int32_t *s, const int8_t *k, const int8_t *k_end, const uint32_t *x, uint32_t words, int32_t *most);
-void mica_armv6m_more_scores(int32_t *s, const int8_t *k, const int8_t *k_end, const uint32_t *x, uint32_t words, int32_t *most);
+void mica_armv6m_scores(int32_t *s, const int8_t *k, const int8_t *k_end, const uint32_t *x, uint32_t words,
+    int32_t *most);
+void mica_armv6m_more_scores(int32_t *s, const int8_t *k, const int8_t *k_end, const uint32_t *x, uint32_t words,
+    int32_t *most);
 uint32_t mica_armv6m_weights(const mica_attend_weights_t *args);
 void mica_armv6m_values_8(int32_t *sums, const int32_t *w, const int32_t *w_end, const int8_t *v, int32_t rest);
 void mica_armv6m_values_4(int32_t *sums, const int32_t *w, const int32_t *w_end, const int8_t *v, int32_t rest);
@@ -286,13 +293,18 @@ void mica_attend_s8_armv6m(const mica_attend_s8_t *p, MICA_KERNEL_ARGS);
 #define MICA_PICTURE_ROWS (8)
 #define MICA_PICTURE_MOST_TRIPLES (8)  // columns of a box of them
 #define MICA_PICTURE_MOST_SINGLES (16)
-void mica_armv6m_picture_words(const uint8_t *row, uint32_t stride, uint32_t rows, uint32_t *to, const uint32_t *to_end);
-void mica_armv6m_picture_swapped(const uint8_t *row, uint32_t stride, uint32_t rows, uint32_t *to, const uint32_t *to_end);
+void mica_armv6m_picture_words(const uint8_t *row, uint32_t stride, uint32_t rows, uint32_t *to,
+    const uint32_t *to_end);
+void mica_armv6m_picture_swapped(const uint8_t *row, uint32_t stride, uint32_t rows, uint32_t *to,
+    const uint32_t *to_end);
 // The same of four columns of bytes in a word: uint16 each.
-void mica_armv6m_picture_bytes(const uint8_t *row, uint32_t stride, uint32_t rows, uint32_t *to, const uint32_t *to_end);
+void mica_armv6m_picture_bytes(const uint8_t *row, uint32_t stride, uint32_t rows, uint32_t *to,
+    const uint32_t *to_end);
 // Of every second byte, two a word: uint16 each; _high: of those with odd addresses.
-void mica_armv6m_picture_pairs(const uint8_t *row, uint32_t stride, uint32_t rows, uint32_t *to, const uint32_t *to_end);
-void mica_armv6m_picture_pairs_high(const uint8_t *row, uint32_t stride, uint32_t rows, uint32_t *to, const uint32_t *to_end);
+void mica_armv6m_picture_pairs(const uint8_t *row, uint32_t stride, uint32_t rows, uint32_t *to,
+    const uint32_t *to_end);
+void mica_armv6m_picture_pairs_high(const uint8_t *row, uint32_t stride, uint32_t rows, uint32_t *to,
+    const uint32_t *to_end);
 
 // What mica_armv6m_picture_grey and _colours work on, in the order in which picture.S reads it: boxes of such columns,
 // whose sums have room in one word. At least one box.
@@ -318,14 +330,15 @@ uint32_t mica_armv6m_picture_triples_colours(const mica_picture_means_t *args);
 // The same of one column of bytes a pixel, to grey.
 uint32_t mica_armv6m_picture_singles(const mica_picture_means_t *args);
 
-// What the following work on, in the order in which picture.S reads it: a row of boxes of 2 to 4 columns and 1 to 4 rows, colours side by side.
+// What the following work on, in the order in which picture.S reads it: a row of boxes of 2 to 4 columns and 1 to 4
+// rows, colours side by side.
 typedef struct {
     int8_t *out;
     const int8_t *out_end;
     uint32_t step;         // a box is wide where this, summed up from 0, leaves 32 bits
     uint32_t stride;       // bytes of a row of the frame
     uint32_t back;         // from a box's last row to its first
-    uint32_t what;         // 0: grey; 1: the first colour is the first of `out`, 2: the last. Of YUV: whether the first pixel is the second of a word
+    uint32_t what;         // 0: grey; 1: the first colour is out's first, 2: the last. YUV: begins in mid-word
     uint32_t narrow, wide; // columns
     uint32_t rows;
     uint32_t thin, thick;  // 2^24 / pixels of a narrow box, and of a wide one
@@ -339,9 +352,12 @@ void mica_armv6m_picture_boxes_uyvy(const mica_picture_boxes_t *args);
 void mica_armv6m_picture_boxes_triples(const mica_picture_boxes_t *args);
 void mica_armv6m_picture_boxes_words(const mica_picture_boxes_t *args);
 void mica_armv6m_picture_boxes_swapped(const mica_picture_boxes_t *args);
-// Two rows of 565, their low bytes first, from a word on, to half as many grey pixels, each the mean of four; _swapped: their high bytes first.
-void mica_armv6m_picture_quarters(const uint8_t *row, uint32_t stride, int8_t *out, const int8_t *out_end, const int8_t *table);
-void mica_armv6m_picture_quarters_swapped(const uint8_t *row, uint32_t stride, int8_t *out, const int8_t *out_end, const int8_t *table);
+// Two rows of 565, their low bytes first, from a word on, to half as many grey pixels, each the mean of four; _swapped:
+// their high bytes first.
+void mica_armv6m_picture_quarters(const uint8_t *row, uint32_t stride, int8_t *out, const int8_t *out_end,
+    const int8_t *table);
+void mica_armv6m_picture_quarters_swapped(const uint8_t *row, uint32_t stride, int8_t *out, const int8_t *out_end,
+    const int8_t *table);
 #define MICA_PICTURE_QUARTERS mica_armv6m_picture_quarters
 #define MICA_PICTURE_QUARTERS_SWAPPED mica_armv6m_picture_quarters_swapped
 #define MICA_PICTURE_BOXES_YUYV mica_armv6m_picture_boxes_yuyv

@@ -1,6 +1,7 @@
-// Depthwise convolution along a line: taps one behind the other, as in networks for sound and other signals. Channel after channel,
-// whose weights lie on the stack as words. Where windows follow one another by one tap, two outputs go at once, and each input is a
-// factor of both: a tap of the two takes 9 cycles, what is left of them 83. Otherwise a tap takes 7, what is left of an output 41.
+// Depthwise convolution along a line: taps one behind the other, as in networks for sound and other signals. Channel
+// after channel, whose weights lie on the stack as words. Where windows follow one another by one tap, two outputs go
+// at once, and each input is a factor of both: a tap of the two takes 9 cycles, what is left of them 83. Otherwise a
+// tap takes 7, what is left of an output 41.
 #include "hot.inc"
 #ifndef MICA_WITHOUT_LINES
 

@@ -1,4 +1,5 @@
-// Sound to features on a Cortex-M0+: spectrum.S has the loops. What they are not made for, such as silence, goes the way of the reference.
+// Sound to features on a Cortex-M0+: spectrum.S has the loops. What they are not made for, such as silence, goes the
+// way of the reference.
 #include "../c32/sound.h"
 #include "kernels.h"
 #include "log_mel.h"
@@ -32,13 +33,15 @@ static uint32_t take(const mica_log_mel_s8_t *p, uint32_t begin, int32_t *z, int
         return mica_log_mel_loops.take(p, begin, z, exponent);
     }
     if (!p->preemphasis) {
-        const uint32_t used = mica_armv6m_take(end, window_end, z, minus_bytes, half) | mica_log_mel_take_from(p, begin, z, 0, n / 2);
+        const uint32_t used = mica_armv6m_take(end, window_end, z, minus_bytes, half)
+            | mica_log_mel_take_from(p, begin, z, 0, n / 2);
         *exponent = -15;
         return used >> 15 ? used : raised(p, begin, z, exponent, used);
     }
     uint32_t bits = 0;
     if (p->preemphasis < 1 << 15) {
-        bits = mica_armv6m_steep(end, p->preemphasis, z, minus_bytes, half, x[begin ? -1 : 0]) | mica_log_mel_sample_bits_from(p, begin, n);
+        bits = mica_armv6m_steep(end, p->preemphasis, z, minus_bytes, half, x[begin ? -1 : 0])
+            | mica_log_mel_sample_bits_from(p, begin, n);
     }
     if (bits >> 15 == 0) {
         return mica_log_mel_loops.take(p, begin, z, exponent);
@@ -75,7 +78,8 @@ static uint32_t stage(const int16_t *twiddles, int32_t *z, uint32_t half, uint32
         return one_block(twiddles, z, h, step, (uint32_t)s, LEAST) - 1;
     }
     if (h == half / 4 && (s == 2 || s == 3)) {
-        return one_block(twiddles, z + half, h, step, (uint32_t)s, one_block(twiddles, z, h, step, (uint32_t)s, LEAST)) - 1;
+        return one_block(twiddles, z + half, h, step, (uint32_t)s, one_block(twiddles, z, h, step, (uint32_t)s, LEAST))
+            - 1;
     }
     const mica_stage_t args = {
         .q = z + 2 * h,
@@ -109,7 +113,8 @@ static int32_t dct(const int32_t *log, const int16_t *table, uint32_t n) {
     return n & 1 || (uintptr_t)table & 3 ? mica_log_mel_loops.dct(log, table, n) : mica_armv6m_dct(log, table, n);
 }
 
-static const mica_log_mel_loops_t loops = {take, first, stage, split, squares, roots, band, dct, mica_log_mel_rounded, NULL};
+static const mica_log_mel_loops_t loops =
+    {take, first, stage, split, squares, roots, band, dct, mica_log_mel_rounded, NULL};
 
 #ifndef MICA_WITHOUT_LOG_MEL_S8
 void mica_log_mel_s8_armv6m(const mica_log_mel_s8_t *p, MICA_KERNEL_ARGS) {

@@ -1,11 +1,12 @@
-// Three multiply-accumulates with one MULS: a row of two neighbouring outputs, the pair, of a window three columns wide.
+// Three multiply-accumulates with one MULS: a row of two neighbouring outputs, the pair, of windows 3 columns wide.
 //
 // y0 = x0 w0 + x1 w1 + x2 w2 and y1 = x1 w0 + x2 w1 + x3 w2. With words of two halves, as integer sums, modulo 2^32:
 //   (x1 + x0 * 2^16) * (w0 + w1 * 2^16) = x1 w0 + 2^16 * (x1 w1 + x0 w0)    one of y1's products, two of y0's.
 //   (x2 + x3 * 2^16) * (w2 + w1 * 2^16) = x2 w2 + 2^16 * (x2 w1 + x3 w2)    one of y0's, two of y1's.
-// gemm.S has two products of a MULS and a stray one; here all three are terms. The upper half is rounded to as there, by ASRS and
-// ADCS: the lower one is below 2^15, two products of the upper one as well. Beside the sum U of upper halves runs the sum T of whole
-// words: T - U * 2^16 is the sum of the lower halves, modulo 2^32. 24 cycles for 12 multiply-accumulates.
+// gemm.S has two products of a MULS and a stray one; here all three are terms. The upper half is rounded to as there,
+// by ASRS and ADCS: the lower one is below 2^15, two products of the upper one as well. Beside the sum U of upper
+// halves runs the sum T of whole words: T - U * 2^16 is the sum of the lower halves, modulo 2^32. 24 cycles for 12
+// multiply-accumulates.
 //
 // A call is one of the two lines above for one output channel: sums of both outputs go from one call to the next, of
 // the first U and T for four pairs of outputs, side by side or anywhere ("lanes"). Their words are interleaved in one
@@ -40,7 +41,7 @@
     FIELDS A_, 48, KERNEL_ROWS, CHANNELS, WEIGHTS_PITCH, BIAS, MULT, SHIFT, Y_OFFSET, BACK, ZERO, RANGE, LOW
     .equ A_PAIRS, 92
 
-// Opens the frame; r5 = channels, r4 = where the words of the weights end, and where the steps begin that many words take.
+// Opens the frame; r5 = channels, r4 = where the words of the weights end, where the steps for as many words begin.
 .macro BEGIN
     PUSH_ALL
     sub sp, #HALF_FRAME
@@ -77,8 +78,8 @@
     adds \second, \second, \b
 .endm
 
-// void mica_armv6m_paired_codes(const mica_paired_t *args): the same of weights in codes, whole words of four channels. The words go
-// onto the stack in order, from its pointer raised to where they end.
+// void mica_armv6m_paired_codes(const mica_paired_t *args): the same of weights in codes, whole words of four channels.
+// The words go onto the stack in order, from its pointer raised to where they end.
     FUNCTION mica_armv6m_paired_codes
     BEGIN
     mov sp, r4
@@ -367,8 +368,8 @@ finish:
     MICA_SATURATE h
     .size mica_armv6m_paired, . - mica_armv6m_paired
 
-// void mica_armv6m_paired_words(const int8_t *x, uint32_t *to, int32_t first, int32_t second, uint32_t channels, uint32_t rows, int32_t pitch)
-// The words of a lane, 16 bytes apart: x[first] + x[second] * 2^16 for `channels` x, of `rows` rows that are `pitch` apart.
+// mica_armv6m_paired_words(x, to, first, second, channels, rows, pitch)
+// The words of a lane, 16 bytes apart: x[first] + x[second] * 2^16 for `channels` x, of `rows` rows `pitch` apart.
     FUNCTION mica_armv6m_paired_words
     push {r4-r7, lr}
     LOAD_HIGH r12, r4, [sp, #20]
@@ -410,7 +411,7 @@ words_row:
     pop {r4-r7, pc}
     .size mica_armv6m_paired_words, . - mica_armv6m_paired_words
 
-// void mica_armv6m_decode(uint32_t *to, const int8_t *codes, const int8_t *codes_end, const uint32_t *bytes): whole words of codes
+// mica_armv6m_decode(to, codes, codes_end, bytes): whole words of codes
     FUNCTION mica_armv6m_decode
     push {r4-r7, lr}
     mov r12, r2

@@ -83,7 +83,7 @@
     .size \name, . - \name
 .endm
 
-// void mica_armv6m_picture_words(const uint8_t *row, uint32_t stride, uint32_t rows, uint32_t *to, uint32_t *to_end): the low byte first;
+// mica_armv6m_picture_words(row, stride, rows, to, to_end): the low byte first;
 // _swapped: the high one. 1 to MOST_ROWS rows.
     SUM_WORDS mica_armv6m_picture_words, 0, 14
     SUM_WORDS mica_armv6m_picture_swapped, 1, 16
@@ -443,15 +443,16 @@
     END
     .size mica_armv6m_picture_singles, . - mica_armv6m_picture_singles
 
-// Boxes of 2 to 4 columns and 1 to 4 rows, without sums of columns: a box's pixels one after the other, its rows without a loop. What a box
-// becomes, the code at r11 says; whether it is wide, the carry of r6, a fraction that grows by r9.
-// In loops: r0 = pixels, r1 = out, r2 to r4 = sums or constants, r5 = any, r7 = the reciprocal. r8 = from the last row
-// to the first, r10 = the code of a narrow box, r12 = the end of out, lr = bytes of a row.
+// Boxes of 2 to 4 columns and 1 to 4 rows, without sums of columns: a box's pixels one after the other, its rows
+// without a loop. What a box becomes, the code at r11 says; whether it is wide, the carry of r6, a fraction that grows
+// by r9. In loops: r0 = pixels, r1 = out, r2 to r4 = sums or constants, r5 = any, r7 = the reciprocal. r8 = from the
+// last row to the first, r10 = the code of a narrow box, r12 = the end of out, lr = bytes of a row.
     FIELDS D_, 0, THIN, WIDE, TABLES
     FIELDS D_, 20, FIRST, LAST, CODE, FRAME
     .equ DIRECT_ROWS, 4
 
-// To \to: where boxes of \width columns and r4 rows begin, of which `ends` says where each width's rows end behind \blocks. Uses r5, \width.
+// To \to: where boxes of \width columns and r4 rows begin, of which `ends` says where each width's rows end behind
+// \blocks. Uses r5, \width.
 .macro ENTRY to, width, column, skip, blocks, ends
     adr r5, \ends
     lsls \to, \width, #1
@@ -718,9 +719,11 @@
     BOXES_565 mica_armv6m_picture_boxes_words, WORD_565, 8
     BOXES_565 mica_armv6m_picture_boxes_swapped, SWAPPED_565, 10
 
-// --- YUV 4:2:2 to colours: words of two pixels, whole or half of them. r2 = sums of Y, of even and odd ones; r3 = of U and V; r4 = the mask;
-// r10 = where reciprocals and code are of boxes that begin with an even pixel, or with an odd one; r11 = the reciprocal.
-    .equ C_TABLES, 32           // behind four pairs of a reciprocal and code: narrow and wide from an even pixel on, and from an odd one
+// --- YUV 4:2:2 to colours: words of two pixels, whole or half of them. r2 = sums of Y, of even and odd ones; r3 = of U
+// and V; r4 = the mask; r10 = where reciprocals and code are of boxes that begin with an even pixel, or with an odd
+// one; r11 = the reciprocal.
+    // behind four pairs of reciprocal and code: narrow, wide from an even pixel, then an odd
+    .equ C_TABLES, 32
     .equ C_FRAME, 48
 
 .macro WHOLE at, y_first
@@ -948,7 +951,8 @@
 18: .word 359
 19: .word 454
 // Where the rows end, and bytes of one.
-9:  .hword 21f - 7b, (21f - 30f + 2) / 4, 22f - 7b, (22f - 31f + 2) / 4, 23f - 7b, (23f - 32f + 2) / 4, 24b - 7b, (24b - 7b + 2) / 4
+9:  .hword 21f - 7b, (21f - 30f + 2) / 4, 22f - 7b, (22f - 31f + 2) / 4
+    .hword 23f - 7b, (23f - 32f + 2) / 4, 24b - 7b, (24b - 7b + 2) / 4
     .hword 25f - 7b, (25f - 34f + 2) / 4, 26f - 7b, (26f - 35f + 2) / 4
 30: CHROMA_BLOCK 2, 0, \y_first
 21: CHROMA_END 2, 0
@@ -972,7 +976,7 @@
     BOXES_CHROMA mica_armv6m_picture_boxes_yuyv, 1
     BOXES_CHROMA mica_armv6m_picture_boxes_uyvy, 0
 
-// Of 565, four pixels to one: two rows of words. The mean of each colour is a sum shifted, so the weights are an eighth of what they were.
+// Of 565, four pixels to one: two rows of words. A colour's mean is a sum shifted, so weights are an eighth of others.
 .macro QUARTERS name, swapped
     FUNCTION \name
     push {r4-r7, lr}
@@ -1052,7 +1056,7 @@
     .size \name, . - \name
 .endm
 
-// void mica_armv6m_picture_quarters(const uint8_t *row, uint32_t stride, int8_t *out, const int8_t *out_end, const int8_t *table): the low
+// mica_armv6m_picture_quarters(row, stride, out, out_end, table): the low
 // byte first; _swapped: the high one. Rows begin at words.
     QUARTERS mica_armv6m_picture_quarters, 0
     QUARTERS mica_armv6m_picture_quarters_swapped, 1

@@ -82,7 +82,7 @@ column:
     ldrh r3, [r2]
     adds r2, #2
     ldm r1!, {r5}
-    cmp r3, lr                  // for a file that changed since it was checked
+    cmp r3, lr                  // the file may have changed since
     bhs absent
     lsls r3, r3, #2
     add r3, r8

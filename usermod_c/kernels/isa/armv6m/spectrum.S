@@ -1,5 +1,6 @@
-// The loops of log_mel_s8 (kernels/log_mel.h): a butterfly takes 52 cycles, of which 12 are loads and stores and 10 see how many bits it has.
-// This code is not among what runs from RAM: a frame passes through a loop some thousand times before it needs the next.
+// The loops of log_mel_s8 (kernels/log_mel.h): a butterfly takes 52 cycles, of which 12 are loads and stores and 10 see
+// how many bits it has. This code is not among what runs from RAM: a frame passes through a loop some thousand times
+// before it needs the next.
     .syntax unified
     .thumb
 #include "../thumb.inc"
@@ -17,7 +18,8 @@
     .size \name, . - \name
 .endm
 
-// Numbers have to be in [-K, K), K = 2^bits, or K doubles: v + K, of several joined, has no higher bit then. The rest is out of line, at RAISE.
+// Numbers have to be in [-K, K), K = 2^bits, or K doubles: v + K, of several joined, has no higher bit then. The rest
+// is out of line, at RAISE.
 .macro DOWN a, s
     .if \s
     adds \a, #1 << (\s - 1)
@@ -36,8 +38,9 @@
     .endif
 .endm
 
-// A butterfly: r0 = q, r8 = -D - 8, r9 = D - 8, D bytes being between p and q, r10 = K, r12 = 2048. Leaves r0 behind q; uses r1 to r5.
-// With a factor: r5 = sin + cos, r6 = cos, r7 = sin - cos. Three products in place of four: what is in r3 goes into both parts.
+// A butterfly: r0 = q, r8 = -D - 8, r9 = D - 8, D bytes being between p and q, r10 = K, r12 = 2048. Leaves r0 behind q;
+// uses r1 to r5. With a factor: r5 = sin + cos, r6 = cos, r7 = sin - cos. Three products in place of four: what is in
+// r3 goes into both parts.
 .macro TURN s
     ldm r0!, {r1, r2}
     DOWN r1, \s
@@ -157,7 +160,7 @@ plain\more\()_\s:
     RAISE r6, plain\more\()_\s
 .endm
 
-// Stages of butterflies D / 8 apart, the same twiddle factor over all blocks, then the next. \two: there are at least two blocks.
+// Stages of butterflies D / 8 apart, one twiddle factor over all blocks, then the next. \two: at least two blocks.
 .macro STAGE s, two
 stage_\s:
     ldr r3, [sp, #4]            // the twiddle factor
@@ -215,7 +218,7 @@ factor_\s:
     .endif
 .endm
 
-// One block: a factor for two butterflies, the second of them half a block further. lr = the factor's address, r11 = D / 2 - 8.
+// One block: a factor for two butterflies, the second half a block on. lr = the factor's address, r11 = D / 2 - 8.
 .macro BLOCK s
 block_\s:
     movs r7, #3
@@ -254,7 +257,7 @@ block_\s:
     ENTER mica_armv6m_block
     movs r7, r0
     sub sp, #12
-    ldm r7!, {r0-r5}            // the first q, the first factor, K, bytes between factors, -D / 2, behind the first half
+    ldm r7!, {r0-r5}            // first q, first factor, K, bytes between factors, -D / 2, behind the first half
     mov lr, r1
     mov r10, r2
     str r3, [sp, #0]
@@ -425,7 +428,7 @@ stage_end:
     add sp, #8
     LEAVE mica_armv6m_first
 
-// uint32_t mica_armv6m_split(int32_t *z, uint32_t half, const int16_t *twiddles, uint32_t s, uint32_t K): bins 1 to half - 1.
+// mica_armv6m_split(z, half, twiddles, s, K): bins 1 to half - 1.
 // b's factor is that of a with -cos, so both have their products in common.
     ENTER mica_armv6m_split
     LOAD_HIGH r11, r4, [sp, #36]  // K
@@ -517,7 +520,7 @@ stage_end:
     lsrs \v, \v, #1
 .endm
 
-// void mica_armv6m_squares(const int32_t *z, uint32_t *bins, const uint32_t *end, uint32_t s): of pairs the sum of squares, until
+// mica_armv6m_squares(z, bins, end, s): of pairs the sum of squares, until
 // bins is end
     ENTER mica_armv6m_squares
     movs r6, r3
@@ -726,7 +729,7 @@ stage_end:
     BITS
 .endm
 
-// r4 = z + place of the next group of four pairs, whose places count backwards; r10 = z, r12 = place, r9 = half bytes. Uses r5.
+// r4 = z + place of the next group of four pairs, places count back; r10 = z, r12 = place, r9 = half bytes. Uses r5.
 .macro NEXT_PLACE
     mov r4, r12
     mov r5, r9
@@ -760,7 +763,7 @@ stage_end:
     mov r12, r7
 .endm
 
-// uint32_t mica_armv6m_take(const int16_t *x_end, const int16_t *window_end, int32_t *z, int32_t minus_bytes, uint32_t half)
+// mica_armv6m_take(x_end, window_end, z, minus_bytes, half)
     ENTER mica_armv6m_take
     ldr r4, [sp, #36]
     PLACES
@@ -777,7 +780,7 @@ stage_end:
     movs r0, r7
     LEAVE mica_armv6m_take
 
-// uint32_t mica_armv6m_loudest(const uint32_t *pairs, const uint32_t *end): bits of the samples there, of each half of a word twice its own; four or more
+// mica_armv6m_loudest(pairs, end): bits of the samples there, of each half of a word twice its own; four or more
     ENTER_LOW mica_armv6m_loudest
     movs r7, #0
 1:  ldm r0!, {r2, r3}
@@ -805,7 +808,7 @@ stage_end:
     blo 1b
     LEAVE_LOW mica_armv6m_raise
 
-// uint32_t mica_armv6m_steep(const int16_t *x_end, int32_t preemphasis, int32_t *z, int32_t minus_bytes, uint32_t half, int32_t before)
+// mica_armv6m_steep(x_end, preemphasis, z, minus_bytes, half, before)
     ENTER mica_armv6m_steep
     ldr r4, [sp, #36]
     PLACES
@@ -833,7 +836,7 @@ stage_end:
     movs r0, r7
     LEAVE mica_armv6m_steep
 
-// uint32_t mica_armv6m_window(int32_t s, const int16_t *window_end, int32_t *z, int32_t minus_bytes, uint32_t half): s > 0
+// mica_armv6m_window(s, window_end, z, minus_bytes, half): s > 0
     ENTER mica_armv6m_window
     ldr r4, [sp, #36]
     PLACES

@@ -57,7 +57,8 @@ static void patch(const mica_conv2d_s8_t *p, int32_t iy, int32_t ix, int8_t *to)
     const mica_window_t *w = &p->win;
     int32_t in_c = w->in_c, kx0, kx1, ky0, ky1;
     uint32_t row = (uint32_t)w->kernel_w * w->in_c, pitch = (uint32_t)w->dilation_h * w->in_w * w->in_c;
-    if (iy >= 0 && ix >= 0 && iy + (w->kernel_h - 1) * w->dilation_h < w->in_h && ix + w->kernel_w <= w->in_w && w->dilation_w == 1) {
+    if (iy >= 0 && ix >= 0 && iy + (w->kernel_h - 1) * w->dilation_h < w->in_h && ix + w->kernel_w <= w->in_w
+        && w->dilation_w == 1) {
         gather(to, p->x + (iy * w->in_w + ix) * in_c, row, w->kernel_h, pitch, row);
         return;
     }
@@ -246,7 +247,8 @@ static void unpack(const source_t *s, int32_t oy, int32_t ox, uint32_t pixels, u
 // As mica_dsp_weights, of four rows of codes.
 static void codes(const int8_t *w, uint32_t row, uint32_t words, uint32_t *to, const uint32_t *pairs) {
     for (; words; --words, w += 2, to += 8) {
-        uint32_t a = mica_dsp_codes(w), b = mica_dsp_codes(w + row), c = mica_dsp_codes(w + 2 * row), d = mica_dsp_codes(w + 3 * row);
+        uint32_t a = mica_dsp_codes(w), b = mica_dsp_codes(w + row), c = mica_dsp_codes(w + 2 * row),
+            d = mica_dsp_codes(w + 3 * row);
         to[0] = pairs[a & 255];
         to[1] = pairs[b & 255];
         to[2] = pairs[c & 255];
@@ -259,7 +261,8 @@ static void codes(const int8_t *w, uint32_t row, uint32_t words, uint32_t *to, c
 }
 
 // Four channels from o on: bias, pairs, requantisation. pairs: of codes; null: the weights are bytes.
-static void weights(const mica_channels_t *ch, uint32_t o, uint32_t words, uint32_t *w, uint32_t *w_end, const uint32_t *pairs) {
+static void weights(const mica_channels_t *ch, uint32_t o, uint32_t words, uint32_t *w, uint32_t *w_end,
+    const uint32_t *pairs) {
     const uint32_t row = mica_row_bytes(ch->layout, 4 * words);
     if (pairs != NULL) {
         codes(ch->weights + o * row, row, words, w + 4, pairs);
@@ -300,8 +303,10 @@ static void thin(const source_t *s, uint32_t first, uint32_t total, uint32_t *st
         if (stream != NULL) {
             unpack(s, (int32_t)(here / w->out_w), (int32_t)(here % w->out_w), 1 + second, stream);
         } else {
-            patch(s->p, (int32_t)(here / w->out_w) * w->stride_h - w->pad_top, (int32_t)(here % w->out_w) * w->stride_w - w->pad_left, s->patches);
-            patch(s->p, (int32_t)(next / w->out_w) * w->stride_h - w->pad_top, (int32_t)(next % w->out_w) * w->stride_w - w->pad_left, s->patches + row);
+            patch(s->p, (int32_t)(here / w->out_w) * w->stride_h - w->pad_top,
+                (int32_t)(here % w->out_w) * w->stride_w - w->pad_left, s->patches);
+            patch(s->p, (int32_t)(next / w->out_w) * w->stride_h - w->pad_top,
+                (int32_t)(next % w->out_w) * w->stride_w - w->pad_left, s->patches + row);
         }
         for (uint32_t o = 0; o < out_c;) {
             int32_t sums[4 * MOST];
@@ -328,8 +333,8 @@ static void thin(const source_t *s, uint32_t first, uint32_t total, uint32_t *st
 }
 
 // All channels of a stream of pixels.
-static void run_pixels(const source_t *s, const uint32_t *stream, uint32_t pixels, int8_t *y, uint32_t *weight, uint32_t *weight_end,
-    const uint32_t *pairs) {
+static void run_pixels(const source_t *s, const uint32_t *stream, uint32_t pixels, int8_t *y, uint32_t *weight,
+    uint32_t *weight_end, const uint32_t *pairs) {
     const mica_channels_t *ch = &s->p->ch;
     const uint32_t words = s->words, out_c = s->p->win.out_c;
     mica_dsp_gemm_t args = { .x = stream, .w = weight, .w_end = weight_end, .words = words, .step = out_c };
@@ -356,7 +361,8 @@ static void run_pixels(const source_t *s, const uint32_t *stream, uint32_t pixel
 }
 
 static bool takes(const mica_conv2d_s8_t *p) {
-    return p->ch.fast && p->groups == 1 && p->ch.layout != MICA_LAYOUT_PLAIN && mica_aligned4(p->ch.weights) && p->win.out_c >= 4;
+    return p->ch.fast && p->groups == 1 && p->ch.layout != MICA_LAYOUT_PLAIN && mica_aligned4(p->ch.weights)
+        && p->win.out_c >= 4;
 }
 
 void mica_conv2d_s8_armv7em(const mica_conv2d_s8_t *p, MICA_KERNEL_ARGS) {
@@ -375,7 +381,8 @@ void mica_conv2d_s8_armv7em(const mica_conv2d_s8_t *p, MICA_KERNEL_ARGS) {
     // In bytes; K is at most 2^31 / 4 where there are four channels.
     const bool coded = MICA_CODED(ch->layout);
     const uint32_t table = coded ? 4 * MICA_CODE_PAIRS : 0;
-    uint64_t fixed = (uint64_t)64 + 32 * words + (!s.direct ? 4 * PATCHES * words : inside ? 0 : 8 * words), pair_bytes = (uint64_t)16 * words;
+    uint64_t fixed = (uint64_t)64 + 32 * words + (!s.direct ? 4 * PATCHES * words : inside ? 0 : 8 * words),
+        pair_bytes = (uint64_t)16 * words;
     if (!takes(p) || total == 0
         || (coded ? table + fixed + pair_bytes : (uint64_t)8 * words) > scratch_bytes) {
         mica_conv2d_s8_c32(p, row_begin, row_end, scratch, scratch_bytes);
@@ -388,7 +395,8 @@ void mica_conv2d_s8_armv7em(const mica_conv2d_s8_t *p, MICA_KERNEL_ARGS) {
             ((mica_word_t *)scratch)[words - 1] = 0;
             ((mica_word_t *)scratch)[2 * words - 1] = 0;
         }
-        thin(&s, row_begin * w->out_w, total, !streamed ? NULL : (uint32_t *)scratch + (s.direct && inside ? 0 : 2 * words));
+        thin(&s, row_begin * w->out_w, total, !streamed ? NULL
+            : (uint32_t *)scratch + (s.direct && inside ? 0 : 2 * words));
         return;
     }
     const uint32_t *pairs_of_codes = NULL;
@@ -407,7 +415,8 @@ void mica_conv2d_s8_armv7em(const mica_conv2d_s8_t *p, MICA_KERNEL_ARGS) {
         }
     }
     // As few tiles as fit, of about the same size.
-    uint32_t most = (uint32_t)((scratch_bytes - fixed) / pair_bytes), pairs = (total + 1) / 2, tiles = (pairs + most - 1) / most;
+    uint32_t most = (uint32_t)((scratch_bytes - fixed) / pair_bytes), pairs = (total + 1) / 2,
+        tiles = (pairs + most - 1) / most;
     uint32_t tile_pairs = (pairs + tiles - 1) / tiles;
     int8_t *y = p->y + (size_t)row_begin * w->out_w * out_c;
     for (uint32_t at = 0; at < total;) {

@@ -65,7 +65,8 @@ static void tile(const mica_conv2d_s8_t *p, int32_t iy, int32_t ix, int8_t *to) 
 // Whether this way takes fewer instructions than conv2d.c's, as it tiles: a sum of what each of their loops takes. Both
 // sums are within a few percent of what is counted (tests/bench/test_winograd.py).
 static bool pays(const mica_window_t *w, uint32_t rows, uint32_t pairs, uint32_t passes, size_t scratch_bytes) {
-    const uint32_t in_c = w->in_c, k = 9 * in_c, fours = (w->out_c + 3u) / 4, direct_fixed = 64 + 10 * k, direct_pair = 4 * k;
+    const uint32_t in_c = w->in_c, k = 9 * in_c, fours = (w->out_c + 3u) / 4, direct_fixed = 64 + 10 * k,
+        direct_pair = 4 * k;
     const uint32_t direct_pairs = (rows * w->out_w + 1) / 2;
     const uint64_t here = 1000 + (uint64_t)pairs * (fours * (88 * in_c + 700) + 96 * in_c + 500)
         + (uint64_t)passes * fours * (170 * in_c + 400);
@@ -73,7 +74,8 @@ static bool pays(const mica_window_t *w, uint32_t rows, uint32_t pairs, uint32_t
         const uint32_t four = 6 * k <= scratch_bytes ? 68 * in_c : 90 * in_c;
         return here < (uint64_t)direct_pairs * (fours * (four + 150) + 20 * in_c + 200);
     }
-    const uint32_t most = (uint32_t)(scratch_bytes - direct_fixed) / direct_pair, tiles = (direct_pairs + most - 1) / most;
+    const uint32_t most = (uint32_t)(scratch_bytes - direct_fixed) / direct_pair,
+        tiles = (direct_pairs + most - 1) / most;
     const uint64_t direct = (uint64_t)direct_pairs * (fours * (49 * in_c + 55) + 15 * in_c + 100)
         + (uint64_t)tiles * fours * (36 * in_c + 150);
     return here < direct;
@@ -81,11 +83,12 @@ static bool pays(const mica_window_t *w, uint32_t rows, uint32_t pairs, uint32_t
 
 static bool takes(const mica_conv2d_s8_t *p) {
     const mica_window_t *w = &p->win;
-    return mica_window_is_3x3(w, 1) && p->groups == 1 && w->in_c >= 16 && w->in_c % 4 == 0 && w->out_c >= 4 && w->out_w >= 2 && p->ch.fast
-        && p->ch.layout == MICA_LAYOUT_ROWS;
+    return mica_window_is_3x3(w, 1) && p->groups == 1 && w->in_c >= 16 && w->in_c % 4 == 0 && w->out_c >= 4
+        && w->out_w >= 2 && p->ch.fast && p->ch.layout == MICA_LAYOUT_ROWS;
 }
 
-bool mica_conv2d_winograd_armv7em(const mica_conv2d_s8_t *p, uint32_t row_begin, uint32_t row_end, void *scratch, size_t scratch_bytes) {
+bool mica_conv2d_winograd_armv7em(const mica_conv2d_s8_t *p, uint32_t row_begin, uint32_t row_end, void *scratch,
+    size_t scratch_bytes) {
     const mica_window_t *w = &p->win;
     const mica_channels_t *ch = &p->ch;
     const uint32_t in_c = w->in_c, out_c = w->out_c, rows = row_end - row_begin, words = in_c / 4;
@@ -93,7 +96,8 @@ bool mica_conv2d_winograd_armv7em(const mica_conv2d_s8_t *p, uint32_t row_begin,
         return false;
     }
     // A window sees one image; its sizes fit an int32.
-    const uint32_t stretches = (in_c / 2 + STEPS - 1) / STEPS, position = 8 * in_c + 4 * stretches + 12, pair_bytes = 64 * in_c;
+    const uint32_t stretches = (in_c / 2 + STEPS - 1) / STEPS, position = 8 * in_c + 4 * stretches + 12,
+        pair_bytes = 64 * in_c;
     const uint32_t stream = 4 + 16 * position + 4 * sizeof(constants_t), fixed = stream + 16 * in_c;
     if (fixed + pair_bytes > scratch_bytes) {
         return false;
@@ -114,14 +118,15 @@ bool mica_conv2d_winograd_armv7em(const mica_conv2d_s8_t *p, uint32_t row_begin,
         const uint32_t n = (pairs + passes - 1) / passes;
         uint32_t *to = tiles;
         for (uint32_t i = 0; i < 2 * n; ++i) {
-            // Where sizes are odd, the last tile covers some outputs again; an odd number of tiles has the last one twice.
+            // Where sizes are odd, the last tile covers outputs again; an odd number of tiles has it twice.
             const uint32_t t = at + i < total ? at + i : total - 1;
             int32_t oy = (int32_t)(t / across * 2), ox = (int32_t)(t % across * 2);
             oy = oy + 2 <= (int32_t)rows ? oy : oy - 1;
             ox = ox + 2 <= w->out_w ? ox : ox - 1;
             const int32_t iy = oy + (int32_t)row_begin - w->pad_top, ix = ox - w->pad_left;
             if (iy >= 0 && ix >= 0 && iy + 4 <= w->in_h && ix + 4 <= w->in_w) {
-                mica_dsp_winograd_input(p->x + (iy * w->in_w + ix) * (int32_t)in_c, w->in_w * in_c, in_c, words, to + i % 2);
+                mica_dsp_winograd_input(p->x + (iy * w->in_w + ix) * (int32_t)in_c, w->in_w * in_c, in_c, words,
+                    to + i % 2);
             } else {
                 tile(p, iy, ix, patch);
                 mica_dsp_winograd_input(patch, 4 * in_c, in_c, words, to + i % 2);

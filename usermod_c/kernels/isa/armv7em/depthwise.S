@@ -1,6 +1,7 @@
-// Depthwise 3x3 convolution on a Cortex-M with the DSP instructions. Of four channels at a time, two rows of the image become a
-// band of words V[x] = x[row][x] + x[row + 1][x] * 2^16; two such bands, A above B, give a strip: two rows of the output with
-// stride 1, or one with stride 2. A band is blocks of 32 bytes, each two columns: of each of the four channels both words.
+// Depthwise 3x3 convolution on a Cortex-M with the DSP instructions. Of four channels at a time, two rows of the image
+// become a band of words V[x] = x[row][x] + x[row + 1][x] * 2^16; two such bands, A above B, give a strip: two rows of
+// the output with stride 1, or one with stride 2. A band is blocks of 32 bytes, each two columns: of each of the four
+// channels both words.
     .syntax unified
     .thumb
 #include "../thumb.inc"
@@ -10,7 +11,8 @@
     .equ DOUBLINGS, 8           // that leave a weight an int16
 
 // void mica_dsp_constants(const mica_dsp_constants_t *args)
-// Sums of a channel are doubled until their shift is SHIFT, where they stay below 2^31 with a bias below 2^22: what is rounded off is the same.
+// Sums of a channel are doubled until their shift is SHIFT, where they stay below 2^31 with a bias below 2^22: what is
+// rounded off is the same.
     ENTER_ALONE mica_dsp_constants
     ldm r0, {r0-r5}             // w, bias, mult, shift, to, rounding
     add r6, r3, #4

@@ -37,7 +37,8 @@ static bool takes(const mica_depthwise_conv2d_s8_t *p) {
 void mica_depthwise_conv2d_s8_armv7em(const mica_depthwise_conv2d_s8_t *p, MICA_KERNEL_ARGS) {
     const mica_window_t *w = &p->win;
     const mica_channels_t *ch = &p->ch;
-    uint32_t stride = w->stride_w, channels = w->in_c, rows = row_end - row_begin, strips = stride == 1 ? (rows + 1) / 2 : rows;
+    uint32_t stride = w->stride_w, channels = w->in_c, rows = row_end - row_begin,
+        strips = stride == 1 ? (rows + 1) / 2 : rows;
     uint32_t columns = (w->out_w - 1u) * stride + 3, blocks = (columns + 1) / 2;
     uint32_t first = w->pad_left < columns ? w->pad_left : columns;
     uint32_t inside = columns - first < w->in_w ? columns - first : w->in_w;
@@ -58,12 +59,12 @@ void mica_depthwise_conv2d_s8_armv7em(const mica_depthwise_conv2d_s8_t *p, MICA_
     const uint32_t outside = 0x01010101u * (uint8_t)p->x_zero, lead = first % 2, begin = first / 2 * 8 + lead;
     int8_t *y = p->y + (size_t)row_begin * pitch;
     mica_dsp_rows_t build = {
-        .to = bands, .row = 0, .x = p->x, .step = channels, .height = w->in_h, .pitch = (uint32_t)w->in_w * channels, .lead = lead,
-        .outside = &outside, .columns = inside - lead, .band = 4 * band, .bands = held,
+        .to = bands, .row = 0, .x = p->x, .step = channels, .height = w->in_h, .pitch = (uint32_t)w->in_w * channels,
+        .lead = lead, .outside = &outside, .columns = inside - lead, .band = 4 * band, .bands = held,
     };
     mica_dsp_depthwise_t args = {
-        .a = bands, .b = bands, .y = y, .step = channels, .pitch = pitch, .windows = w->out_w, .strips = strips, .last = pitch,
-        .taps = taps,
+        .a = bands, .b = bands, .y = y, .step = channels, .pitch = pitch, .windows = w->out_w, .strips = strips,
+        .last = pitch, .taps = taps,
     };
     const uint32_t down = stride == 1 ? 2 * pitch : pitch;  // from strip to strip
     for (uint32_t c = 0;;) {

@@ -12,7 +12,8 @@
 #define SMLAD(acc, a, b) __asm__ ("smlad %0, %1, %2, %0" : "+r" (acc) : "r" (a), "r" (b))
 
 // Four bytes as pairs (0, 2) and (1, 3).
-#define SPLIT(sign, even, odd, v) __asm__ (#sign "xtb16 %0, %2\n\t" #sign "xtb16 %1, %2, ror #8" : "=&r" (even), "=r" (odd) : "r" (v))
+#define SPLIT(sign, even, odd, v) \
+    __asm__ (#sign "xtb16 %0, %2\n\t" #sign "xtb16 %1, %2, ror #8" : "=&r" (even), "=r" (odd) : "r" (v))
 
 // Up to three bytes, and zeros.
 static uint32_t last_bytes(const int8_t *x, uint32_t n) {
@@ -97,7 +98,8 @@ static void finish(const mica_channels_t *ch, uint32_t o, const int32_t *sums, u
 }
 
 // sums[0] and [1]: `words` * 4 elements of x, as pairs, with two rows of codes.
-static void dots_codes(const uint32_t *x, const int8_t *w, uint32_t row, uint32_t words, const uint32_t *table, int32_t *sums) {
+static void dots_codes(const uint32_t *x, const int8_t *w, uint32_t row, uint32_t words, const uint32_t *table,
+    int32_t *sums) {
     int32_t a = 0, b = 0;
     for (const uint32_t *end = x + 2 * words; x != end; x += 2, w += 2) {
         uint32_t u = mica_dsp_codes(w), v = mica_dsp_codes(w + row), even = x[0], odd = x[1];

@@ -20,8 +20,9 @@
     smlad r7, r2, lr, r7
 .endm
 
-// Requantises and stores a channel of both pixels: \a for y at lr, \b for y at r4, which the first finds; r2 = multiplier, r3 = 2^(s-2) + (zero <<
-// (s-1)), r12 = s - 1. SMMLA is r3 + floor(sum * multiplier / 2^32), so that shifted by r12 is the sum rounded once.
+// Requantises and stores a channel of both pixels: \a for y at lr, \b for y at r4, which the first finds;
+// r2 = multiplier, r3 = 2^(s-2) + (zero << (s-1)), r12 = s - 1. SMMLA is r3 + floor(sum * multiplier / 2^32), so that
+// shifted by r12 is the sum rounded once.
 .macro CHANNEL a, b, at
     ldm r1!, {r2, r3, r12}
     smmla \a, \a, r2, r3
@@ -282,8 +283,8 @@ words1_end:
     .size mica_dsp_unpack27, . - mica_dsp_unpack27
 
 // void mica_dsp_thin(const mica_dsp_thin_t *args), void mica_dsp_thin_bytes(const mica_dsp_thin_t *args)
-// Pairs of channels, whose weights are read as they are stored, against one pair of pixels: 16 multiply-accumulates in 15
-// instructions where the pixels are a stream, in 20 where they are bytes.
+// Pairs of channels, whose weights are read as they are stored, against one pair of pixels: 16 multiply-accumulates in
+// 15 instructions where the pixels are a stream, in 20 where they are bytes.
     FIELDS F_, 0, THIN_X, THIN_X_END, THIN_ROW, THIN_PAIRS, THIN_SUMS, THIN_ENTRY
     .equ THIN_WORDS, 4          // of four elements that are unrolled
 

@@ -31,7 +31,7 @@ typedef struct {
 
 // Pairs of channels for one pair of pixels.
 typedef struct {
-    const void *x, *x_end;      // mica_dsp_thin: a stream; mica_dsp_thin_bytes: the first pixel's patch, behind which is the second's
+    const void *x, *x_end;      // mica_dsp_thin: a stream; mica_dsp_thin_bytes: both pixels' patches
     const int8_t *w;            // rows as they are stored
     uint32_t row;               // from row to row
     uint32_t pairs;             // 1 or more
@@ -132,7 +132,8 @@ void mica_dsp_unpack27(const mica_dsp_unpack27_t *args);
 
 // As mica_requant_s8, of a step that claims FAST: |acc| < 2^29 and shift >= 1. SMMUL drops 32 bits of the product, so
 // acc goes in doubled.
-static inline int8_t mica_dsp_requantised(int32_t acc, int32_t mult, int32_t shift, int32_t zero, int32_t low, int32_t high) {
+static inline int8_t mica_dsp_requantised(int32_t acc, int32_t mult, int32_t shift, int32_t zero, int32_t low,
+    int32_t high) {
     int32_t r;
     __asm__ ("smmul %0, %1, %2" : "=r" (r) : "r" (2 * acc), "r" (mult));
     r = zero + (((r >> (shift - 1)) + 1) >> 1);
@@ -174,7 +175,8 @@ static inline uint32_t mica_dsp_codes(const int8_t *w) {
 }
 
 // The same as mica_conv2d_s8_armv7em by Winograd's transform; false, and nothing done, where it does not apply or pay.
-bool mica_conv2d_winograd_armv7em(const mica_conv2d_s8_t *p, uint32_t row_begin, uint32_t row_end, void *scratch, size_t scratch_bytes);
+bool mica_conv2d_winograd_armv7em(const mica_conv2d_s8_t *p, uint32_t row_begin, uint32_t row_end, void *scratch,
+    size_t scratch_bytes);
 void mica_conv2d_s8_armv7em(const mica_conv2d_s8_t *p, MICA_KERNEL_ARGS);
 void mica_depthwise_conv2d_s8_armv7em(const mica_depthwise_conv2d_s8_t *p, MICA_KERNEL_ARGS);
 void mica_fully_connected_s8_armv7em(const mica_fully_connected_s8_t *p, MICA_KERNEL_ARGS);

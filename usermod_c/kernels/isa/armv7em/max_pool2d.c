@@ -20,7 +20,8 @@ static inline uint32_t larger(uint32_t a, uint32_t b) {
 // Windows of two by two taps inside the image.
 static __attribute__((noinline)) void two_by_two(const mica_max_pool2d_s8_t *p, uint32_t row_begin, uint32_t row_end) {
     const mica_window_t *w = &p->win;
-    const uint32_t channels = w->in_c, tap = (uint32_t)w->dilation_w * channels, row = (uint32_t)w->dilation_h * w->in_w * channels;
+    const uint32_t channels = w->in_c, tap = (uint32_t)w->dilation_w * channels,
+        row = (uint32_t)w->dilation_h * w->in_w * channels;
     const uint32_t across = (uint32_t)w->stride_w * channels, down = (uint32_t)w->stride_h * w->in_w * channels;
     int8_t *y = p->y + (size_t)row_begin * w->out_w * channels;
     for (; row_begin < row_end; ++row_begin) {
@@ -44,7 +45,8 @@ static __attribute__((noinline)) void two_by_two(const mica_max_pool2d_s8_t *p, 
 
 void mica_max_pool2d_s8_armv7em(const mica_max_pool2d_s8_t *p, MICA_KERNEL_ARGS) {
     const mica_window_t *win = &p->win;
-    uint32_t channels = win->in_c, tap = (uint32_t)win->dilation_w * channels, row = (uint32_t)win->dilation_h * win->in_w * channels;
+    uint32_t channels = win->in_c, tap = (uint32_t)win->dilation_w * channels,
+        row = (uint32_t)win->dilation_h * win->in_w * channels;
     if (channels < 4) {
         mica_max_pool2d_s8_ref(p, row_begin, row_end, scratch, scratch_bytes);
         return;

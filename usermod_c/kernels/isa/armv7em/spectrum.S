@@ -1,6 +1,7 @@
-// The stages of a transform for log_mel_s8, pcen_s8 and axes_s8 (kernels/log_mel.h). Numbers have 20 bits at most, so of each the upper half has at most
-// 4 bits and a sign: PKHTB puts those of both parts into a word, and XOR adds those of other numbers. A sign only inverts what lies above it, and neighbouring bits
-// are compared: those at the borders of fields say nothing.
+// The stages of a transform for log_mel_s8, pcen_s8 and axes_s8 (kernels/log_mel.h). Numbers have 20 bits at most, so
+// of each the upper half has at most 4 bits and a sign: PKHTB puts those of both parts into a word, and XOR adds those
+// of other numbers. A sign only inverts what lies above it, and neighbouring bits are compared: those at the borders of
+// fields say nothing.
 #if !defined(MICA_WITHOUT_LOG_MEL_S8) || !defined(MICA_WITHOUT_PCEN_S8) || !defined(MICA_WITHOUT_AXES_S8)
     .syntax unified
     .thumb
@@ -65,7 +66,8 @@
     and r0, r0, #0x07070707
     LEAVE mica_dsp_first
 
-// Butterflies; r4 = 2048, r5: bits, r6, r7: the factor. \s: the shift, or r2. \turn: with a factor a quarter turn further. \p, \q: where they are.
+// Butterflies; r4 = 2048, r5: bits, r6, r7: the factor. \s: the shift, or r2. \turn: with a factor a quarter turn
+// further. \p, \q: where they are.
 .macro LOAD p, q
     ldrd r8, r9, \q
     ldrd r12, lr, \p
@@ -170,7 +172,7 @@
     .endif
 .endm
 
-// uint32_t mica_dsp_stage4(int32_t *z, const int32_t *end, int32_t s, int32_t round, const int16_t *twiddle): blocks of four butterflies
+// mica_dsp_stage4(z, end, s, round, twiddle): blocks of four butterflies
     ENTER mica_dsp_stage4
     ldr r7, [sp, #36]
     ldrsh r6, [r7]
@@ -226,7 +228,7 @@
     blo 2b
 .endm
 
-// uint32_t mica_dsp_stage(int32_t *z, const int32_t *end, uint32_t half_block, int32_t s, const int16_t *twiddles, uint32_t step): s is 2 or 3
+// mica_dsp_stage(z, end, half_block, s, twiddles, step): s is 2 or 3
     ENTER mica_dsp_stage
     ldrd r9, r8, [sp, #36]
     subs r7, r0, r1
@@ -280,7 +282,7 @@ stage_3:
     HALF \s, 1
 .endm
 
-// uint32_t mica_dsp_last(int32_t *z, int32_t *q, const int32_t *half_end, int32_t s, const int16_t *twiddles): s is 2 or 3
+// mica_dsp_last(z, q, half_end, s, twiddles): s: 2, 3
     ENTER mica_dsp_last
     push {r1, r2}
     mov r4, #2048
@@ -296,7 +298,7 @@ last_3:
     add sp, #8
     LEAVE mica_dsp_last
 
-// uint32_t mica_dsp_split(int32_t *p, int32_t *q, int32_t s, int32_t round, const int16_t *twiddles): 36 instructions for two bins
+// mica_dsp_split(p, q, s, round, twiddles): 18 instructions a bin
     FUNCTION mica_dsp_split
     ldr r12, [sp]
     push {r4-r11, lr}

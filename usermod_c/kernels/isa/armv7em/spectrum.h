@@ -9,7 +9,8 @@ uint32_t mica_dsp_first(int32_t *z, const int32_t *end, int32_t s, int32_t round
 // The stage of butterflies 4 apart. In fields of 8 bits, of which the last says nothing, as those of all below.
 uint32_t mica_dsp_stage4(int32_t *z, const int32_t *end, int32_t s, int32_t round, const int16_t *twiddle);
 // s is 2 or 3; half_block and step count bytes.
-uint32_t mica_dsp_stage(int32_t *z, const int32_t *end, uint32_t half_block, int32_t s, const int16_t *twiddles, uint32_t step);
+uint32_t mica_dsp_stage(int32_t *z, const int32_t *end, uint32_t half_block, int32_t s, const int16_t *twiddles,
+    uint32_t step);
 // That of the last stage, which has one block: the second numbers begin at q.
 uint32_t mica_dsp_last(int32_t *z, int32_t *q, const int32_t *half_end, int32_t s, const int16_t *twiddles);
 // Of bins from p up and from q down.

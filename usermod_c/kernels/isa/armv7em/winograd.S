@@ -60,8 +60,8 @@
 .endm
 
 // void mica_dsp_winograd_input(const int8_t *x, uint32_t row, uint32_t step, uint32_t words, uint32_t *to)
-// B' d B of a tile of 4x4 pixels, each `step` bytes from the one before, rows `row` bytes apart, for `words` words of four
-// channels. Words of x may lie at any address.
+// B' d B of a tile of 4x4 pixels, each `step` bytes from the one before, rows `row` bytes apart, for `words` words of
+// four channels. Words of x may lie at any address.
     .section .text.mica_dsp_winograd_input, "ax", %progbits
     FUNCTION mica_dsp_winograd_input
     push {r3-r11, lr}
@@ -141,8 +141,8 @@
 .endm
 
 // void mica_dsp_winograd_weights(const int8_t *w, uint32_t step, uint32_t words, uint32_t *to, uint32_t column)
-// 2G g (2G)' of one output channel, whose taps are `step` bytes apart, for `words` words of four input channels. to: of the
-// first column the fourth position; `column`: bytes from column to column, four positions.
+// 2G g (2G)' of one output channel, whose taps are `step` bytes apart, for `words` words of four input channels. to: of
+// the first column the fourth position; `column`: bytes from column to column, four positions.
     .section .text.mica_dsp_winograd_weights, "ax", %progbits
     FUNCTION mica_dsp_winograd_weights
     push {r2, r4-r11, lr}
@@ -282,7 +282,7 @@ done:
     pop {r2, r4-r11, pc}
     .size mica_dsp_winograd, . - mica_dsp_winograd
 
-// What C puts into a stream of weights: the code of 1 to STEPS pairs, what stores a position, begins a column, ends it all.
+// What C puts into a stream of weights: code for 1 to STEPS pairs, to store a position, begin a column, end it all.
     .section .rodata.mica_dsp_winograd_code, "a", %progbits
     .global mica_dsp_winograd_code
     .type mica_dsp_winograd_code, %object

@@ -1,7 +1,8 @@
-// 2-D convolution with MVE: the patches of a tile of pixels become a stream of interleaved pairs (gemm.S), then all channels run over
-// it, four at a time, whose weights are read as they are stored. All other cases (groups, claims without FAST,
-// fewer than four channels, too little scratch) go to armv7em. Bytes of scratch, a patch being its elements filled up to
-// sixteen: two patches for each pair of pixels, one and 16 where they cannot be copied in blocks, and four for weights as codes.
+// 2-D convolution with MVE: the patches of a tile of pixels become a stream of interleaved pairs (gemm.S), then all
+// channels run over it, four at a time, whose weights are read as they are stored. All other cases (groups, claims
+// without FAST, fewer than four channels, too little scratch) go to armv7em. Bytes of scratch, a patch being its
+// elements filled up to sixteen: two patches for each pair of pixels, one and 16 where they cannot be copied in blocks,
+// and four for weights as codes.
 #include "kernels.h"
 #ifndef MICA_WITHOUT_CONV2D_S8
 
@@ -56,7 +57,8 @@ static void patch(const source_t *s, int32_t iy, int32_t ix) {
 static void in_blocks(const source_t *s, const int8_t *x, uint32_t n, uint32_t at, int8_t *to) {
     const mica_window_t *w = &s->p->win;
     const uint32_t whole = s->row_bytes / 16, rest = s->row_bytes % 16, rows = w->kernel_h;
-    const uint32_t down = (uint32_t)w->dilation_h * w->in_w * w->in_c - 16 * whole, across = (uint32_t)w->stride_w * w->in_c;
+    const uint32_t down = (uint32_t)w->dilation_h * w->in_w * w->in_c - 16 * whole,
+        across = (uint32_t)w->stride_w * w->in_c;
     const uint32_t next = 2 * s->bytes - 16;
     const mve_pred16_t some = vctp8q(rest);
     for (; n; --n, ++at, x += across) {
@@ -77,7 +79,8 @@ static void in_blocks(const source_t *s, const int8_t *x, uint32_t n, uint32_t a
 // The same, by way of a copy where rows are no blocks.
 static void by_patch(const source_t *s, const int8_t *x, uint32_t n, uint32_t at, int8_t *to) {
     const mica_window_t *w = &s->p->win;
-    const uint32_t row_bytes = s->row_bytes, pitch = (uint32_t)w->dilation_h * w->in_w * w->in_c, blocks = s->bytes / 16;
+    const uint32_t row_bytes = s->row_bytes, pitch = (uint32_t)w->dilation_h * w->in_w * w->in_c,
+        blocks = s->bytes / 16;
     const mve_pred16_t some = vctp8q(row_bytes);
     for (; n; --n, ++at, x += w->stride_w * w->in_c) {
         int8_t *row = s->patch;
@@ -149,31 +152,36 @@ static source_t source_of(const mica_conv2d_s8_t *p, uint32_t k) {
 }
 
 static bool takes(const mica_conv2d_s8_t *p) {
-    return p->ch.fast && p->groups == 1 && p->win.out_c >= 4 && (!MICA_CODED(p->ch.layout) || mica_aligned4(p->ch.weights));
+    return p->ch.fast && p->groups == 1 && p->win.out_c >= 4
+        && (!MICA_CODED(p->ch.layout) || mica_aligned4(p->ch.weights));
 }
 
 void mica_conv2d_s8_armv81m(const mica_conv2d_s8_t *p, MICA_KERNEL_ARGS) {
     const mica_window_t *w = &p->win;
     const mica_channels_t *ch = &p->ch;
-    const uint32_t k = (uint32_t)w->kernel_h * w->kernel_w * w->in_c, row = mica_row_bytes(ch->layout, k), out_c = w->out_c;
+    const uint32_t k = (uint32_t)w->kernel_h * w->kernel_w * w->in_c, row = mica_row_bytes(ch->layout, k),
+        out_c = w->out_c;
     const uint32_t total = (row_end - row_begin) * w->out_w;
     const bool coded = MICA_CODED(ch->layout);
     source_t s = source_of(p, k);
     const bool inside = s.left == 0 && s.right == w->out_w && w->pad_top == 0
         && (w->out_h - 1) * w->stride_h + (w->kernel_h - 1) * w->dilation_h < w->in_h;
-    const uint64_t fixed = (coded ? (uint64_t)4 * s.bytes : 0) + (s.blocks && inside ? 0 : s.bytes + 16), pair_bytes = (uint64_t)2 * s.bytes;
+    const uint64_t fixed = (coded ? (uint64_t)4 * s.bytes : 0) + (s.blocks && inside ? 0 : s.bytes + 16),
+        pair_bytes = (uint64_t)2 * s.bytes;
     if (!takes(p) || total == 0 || fixed + pair_bytes > scratch_bytes) {
         mica_conv2d_s8_armv7em(p, row_begin, row_end, scratch, scratch_bytes);
         return;
     }
     // As few tiles as fit, of about the same size.
-    const uint32_t most = (uint32_t)((scratch_bytes - fixed) / pair_bytes), pairs = (total + 1) / 2, tiles = (pairs + most - 1) / most;
+    const uint32_t most = (uint32_t)((scratch_bytes - fixed) / pair_bytes), pairs = (total + 1) / 2,
+        tiles = (pairs + most - 1) / most;
     const uint32_t tile_pairs = (pairs + tiles - 1) / tiles;
     int8_t *x = scratch, *rows = x + tile_pairs * pair_bytes;
     s.patch = coded ? rows + 4 * s.bytes : rows;
     int8_t *y = p->y + (size_t)row_begin * w->out_w * out_c;
     mica_mve_gemm_t args = {
-        .blocks = k / 16, .tail = k % 16, .step = 2 * out_c, .zero = ch->y_zero, .low = ch->act_min, .high = ch->act_max,
+        .blocks = k / 16, .tail = k % 16, .step = 2 * out_c, .zero = ch->y_zero, .low = ch->act_min,
+        .high = ch->act_max,
     };
     for (uint32_t at = 0; at < total; at += 2 * tile_pairs) {
         const uint32_t pixels = total - at < 2 * tile_pairs ? total - at : 2 * tile_pairs;

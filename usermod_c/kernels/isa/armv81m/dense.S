@@ -1,4 +1,4 @@
-// Matrix products with MVE, of one row of x: four rows of weights at once, each sixteen elements to a sum in a core register.
+// Matrix products with MVE, of one row of x: four rows of weights at once, sixteen elements each to a core register.
 #ifndef MICA_WITHOUT_FULLY_CONNECTED_S8
     .syntax unified
     .thumb

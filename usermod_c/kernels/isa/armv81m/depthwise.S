@@ -6,7 +6,7 @@
 #include "../thumb.inc"
     .section .text.mica_mve_depthwise, "ax", %progbits
 
-    // mica_mve_depthwise_t: y, second, next, pixels, fours, zero, low, high, then x, column, step, then taps, shift, bias, mult
+    // mica_mve_depthwise_t: y, second, next, pixels, fours, zero, low, high; x, column, step; taps, shift, bias, mult
     .equ D_X, 32
     .equ D_TAPS, 44
 

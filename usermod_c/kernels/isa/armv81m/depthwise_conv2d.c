@@ -1,5 +1,6 @@
-// Depthwise convolution with MVE: 3x3 taps with stride 1 or 2 (depthwise.S); all else goes to armv7em. Rows of the image, three or four, are
-// woven to words. Bytes of scratch for each channel that is done at once, four or more: 4 for each column of the padded image, and 21.
+// Depthwise convolution with MVE: 3x3 taps with stride 1 or 2 (depthwise.S); all else goes to armv7em. Rows of the
+// image, three or four, are woven to words. Bytes of scratch for each channel that is done at once, four or more: 4 for
+// each column of the padded image, and 21.
 #include "kernels.h"
 #ifndef MICA_WITHOUT_DEPTHWISE_CONV2D_S8
 
@@ -17,10 +18,11 @@ static void weave(const int8_t *const rows[ROWS], uint32_t n, uint32_t *to) {
         for (;;) {
             __asm__ volatile (
                 "dls lr, %5\n"
-                "1:\tvldrb.8 q0, [%0], #16\n\tvldrb.8 q1, [%1], #16\n\tvldrb.8 q2, [%2], #16\n\tvldrb.8 q3, [%3], #16\n\t"
-                "vst40.8 {q0, q1, q2, q3}, [%4]\n\tvst41.8 {q0, q1, q2, q3}, [%4]\n\tvst42.8 {q0, q1, q2, q3}, [%4]\n\t"
-                "vst43.8 {q0, q1, q2, q3}, [%4]!\n\tle lr, 1b"
-                : "+r" (a), "+r" (b), "+r" (c), "+r" (d), "+r" (to) : "r" (blocks) : "lr", "q0", "q1", "q2", "q3", "memory");
+                "1:\tvldrb.8 q0, [%0], #16\n\tvldrb.8 q1, [%1], #16\n\tvldrb.8 q2, [%2], #16\n\t"
+                "vldrb.8 q3, [%3], #16\n\tvst40.8 {q0, q1, q2, q3}, [%4]\n\tvst41.8 {q0, q1, q2, q3}, [%4]\n\t"
+                "vst42.8 {q0, q1, q2, q3}, [%4]\n\tvst43.8 {q0, q1, q2, q3}, [%4]!\n\tle lr, 1b"
+                : "+r" (a), "+r" (b), "+r" (c), "+r" (d), "+r" (to) : "r" (blocks) : "lr", "q0", "q1", "q2", "q3",
+                "memory");
             if (left == 0) {
                 return;
             }
@@ -64,7 +66,8 @@ static void fill(uint32_t *to, uint32_t keep, uint32_t value, uint32_t n) {
 }
 
 // Channels c to c + n - 1 of ROWS rows from `top` on, a word for each of `inside` columns and channel.
-static void gather(const mica_depthwise_conv2d_s8_t *p, int32_t top, uint32_t c, uint32_t n, uint32_t inside, uint32_t *words) {
+static void gather(const mica_depthwise_conv2d_s8_t *p, int32_t top, uint32_t c, uint32_t n, uint32_t inside,
+    uint32_t *words) {
     const mica_window_t *w = &p->win;
     const uint32_t channels = w->in_c;
     const int8_t *rows[ROWS];
@@ -93,10 +96,12 @@ static void gather(const mica_depthwise_conv2d_s8_t *p, int32_t top, uint32_t c,
 void mica_depthwise_conv2d_s8_armv81m(const mica_depthwise_conv2d_s8_t *p, MICA_KERNEL_ARGS) {
     const mica_window_t *w = &p->win;
     const mica_channels_t *ch = &p->ch;
-    const uint32_t stride = w->stride_w, channels = w->in_c, columns = (w->out_w - 1u) * stride + 3, each = 4 * columns + 21;
+    const uint32_t stride = w->stride_w, channels = w->in_c, columns = (w->out_w - 1u) * stride + 3,
+        each = 4 * columns + 21;
     const uint32_t first = w->pad_left < columns ? w->pad_left : columns;
     const uint32_t inside = columns - first < w->in_w ? columns - first : w->in_w;
-    if (!ch->fast || !mica_window_is_3x3(w, 2) || channels != w->out_c || channels < 4 || row_begin == row_end || inside == 0 || 4 * each > scratch_bytes) {
+    if (!ch->fast || !mica_window_is_3x3(w, 2) || channels != w->out_c || channels < 4 || row_begin == row_end
+        || inside == 0 || 4 * each > scratch_bytes) {
         mica_depthwise_conv2d_s8_armv7em(p, row_begin, row_end, scratch, scratch_bytes);
         return;
     }

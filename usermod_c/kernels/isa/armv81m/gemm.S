@@ -1,5 +1,6 @@
-// Convolutions with MVE: VMLADAVA adds sixteen products of int8 to a sum in a core register, which has to be an even one. Pairs of
-// pixels times four channels are eight sums, all there are; so pixels come interleaved by sixteen bytes, behind one pointer.
+// Convolutions with MVE: VMLADAVA adds sixteen products of int8 to a sum in a core register, which has to be an even
+// one. Pairs of pixels times four channels are eight sums, all there are; so pixels come interleaved by sixteen bytes,
+// behind one pointer.
 #ifndef MICA_WITHOUT_CONV2D_S8
     .syntax unified
     .thumb

@@ -1,5 +1,6 @@
-// mica: kernels for Cortex-M with MVE (M55, M85; "Helium"): their assembly, as C sees it. Registers q0 to q7 are those of the FPU: who
-// saves these for an interrupt or a thread saves them; VPR, too, is part of the context that the core stacks.
+// mica: kernels for Cortex-M with MVE (M55, M85; "Helium"): their assembly, as C sees it. Registers q0 to q7 are those
+// of the FPU: who saves these for an interrupt or a thread saves them; VPR, too, is in the context that the core
+// stacks.
 #ifndef MICA_ARMV81M_KERNELS_H
 #define MICA_ARMV81M_KERNELS_H
 
@@ -37,7 +38,7 @@ typedef struct {
 // Pixels of a row of the output, or of two. Offsets stand in depthwise.S.
 typedef struct {
     int8_t *y;
-    uint32_t second, next;      // bytes to the pixel below, 0: there is none; from behind the last channel to the next pixel
+    uint32_t second, next;      // bytes to the pixel below, 0: none; from behind the last channel to the next pixel
     uint32_t pixels, fours;     // of channels; both 1 or more; pixels are counted down
     int32_t zero, low, high;
     const uint32_t *x;          // words of columns: of each channel four rows
@@ -62,9 +63,10 @@ static inline void mica_mve_copy(int8_t *to, const int8_t *from, uint32_t n) {
     }
 }
 
-// The same in blocks of sixteen, `from_step` and `to_step` apart, constants both. One instruction a block for the loop: LE.
+// The same in blocks of sixteen, `from_step`, `to_step` apart, constants. The loop takes one instruction a block: LE.
 #define MICA_MVE_BLOCKS(to, to_step, from, from_step, n) \
-    __asm__ volatile ("dls lr, %2\n1:\tvldrb.8 q0, [%0], #" #from_step "\n\tvstrb.8 q0, [%1], #" #to_step "\n\tle lr, 1b" \
+    __asm__ volatile ( \
+        "dls lr, %2\n1:\tvldrb.8 q0, [%0], #" #from_step "\n\tvstrb.8 q0, [%1], #" #to_step "\n\tle lr, 1b" \
     : "+r" (from), "+r" (to) : "r" (n) : "lr", "q0", "memory")
 
 // Sixteen weights, from codes of four in each halfword: the lower byte has weights 0 and 2, the upper one 1 and 3.

@@ -8,7 +8,8 @@
 
 #define ALWAYS_INLINE inline __attribute__((always_inline))
 
-// Bits of n numbers at z, whose largest magnitudes are `most`. -2^k has a bit less than its magnitude: where that may matter, all are looked at.
+// Bits of n numbers at z, whose largest magnitudes are `most`. -2^k has a bit less than its magnitude: where that may
+// matter, all are looked at.
 static uint32_t bits_seen(uint32x4_t most, const int32_t *z, uint32_t n) {
     uint32_t seen = vmaxvq_u32(0, most);
     if (MICA_RARELY((seen & (seen - 1)) == 0)) {
@@ -103,10 +104,13 @@ static uint32_t first(int32_t *z, uint32_t half, int32_t s) {
     uint32x4_t most = vdupq_n_u32(0), at = {0, 4, 32, 36};
     at = vaddq_n_u32(at, (uint32_t)(uintptr_t)z);
     for (uint32_t n = half / 8; n; --n) {
-        const int32x4_t a = vrshlq_n_s32(vldrwq_gather_base_s32(at, 0), -s), b = vrshlq_n_s32(vldrwq_gather_base_s32(at, 8), -s);
-        const int32x4_t c = vrshlq_n_s32(vldrwq_gather_base_s32(at, 16), -s), d = vrshlq_n_s32(vldrwq_gather_base_s32(at, 24), -s);
+        const int32x4_t a = vrshlq_n_s32(vldrwq_gather_base_s32(at, 0), -s),
+            b = vrshlq_n_s32(vldrwq_gather_base_s32(at, 8), -s);
+        const int32x4_t c = vrshlq_n_s32(vldrwq_gather_base_s32(at, 16), -s),
+            d = vrshlq_n_s32(vldrwq_gather_base_s32(at, 24), -s);
         const int32x4_t ab = vaddq_s32(a, b), cd = vaddq_s32(c, d), a_b = vsubq_s32(a, b), c_d = vsubq_s32(c, d);
-        const int32x4_t e = vaddq_s32(ab, cd), f = vsubq_s32(ab, cd), g = vcaddq_rot270_s32(a_b, c_d), h = vcaddq_rot90_s32(a_b, c_d);
+        const int32x4_t e = vaddq_s32(ab, cd), f = vsubq_s32(ab, cd), g = vcaddq_rot270_s32(a_b, c_d),
+            h = vcaddq_rot90_s32(a_b, c_d);
         vstrwq_scatter_base_s32(at, 0, e);
         vstrwq_scatter_base_s32(at, 16, f);
         vstrwq_scatter_base_s32(at, 8, g);
@@ -121,9 +125,10 @@ static uint32_t first(int32_t *z, uint32_t half, int32_t s) {
 // 2^32. `load` brings the factors into q4; p and q then move by `step` bytes.
 #define BUTTERFLIES(load, step) \
     __asm__ volatile ( \
-        "dls lr, %[n]\n1:\t" load "vldrw.32 q1, [%[q]]\n\tvldrw.32 q0, [%[p]]\n\tvrshl.s32 q1, %[s]\n\tvrshl.s32 q0, %[s]\n\t" \
-        "vshl.i32 q1, q1, #3\n\tvshl.i32 q0, q0, #2\n\tvqrdmladh.s32 q2, q1, q4\n\tvqrdmlsdhx.s32 q2, q1, q4\n\t" \
-        "vadd.i32 q3, q0, q2\n\tvsub.i32 q0, q0, q2\n\tvstrw.32 q3, [%[p]], #" step "\n\tvmaxa.s32 %q[most], q3\n\t" \
+        "dls lr, %[n]\n1:\t" load "vldrw.32 q1, [%[q]]\n\tvldrw.32 q0, [%[p]]\n\tvrshl.s32 q1, %[s]\n\t" \
+        "vrshl.s32 q0, %[s]\n\tvshl.i32 q1, q1, #3\n\tvshl.i32 q0, q0, #2\n\tvqrdmladh.s32 q2, q1, q4\n\t" \
+        "vqrdmlsdhx.s32 q2, q1, q4\n\tvadd.i32 q3, q0, q2\n\tvsub.i32 q0, q0, q2\n\t" \
+        "vstrw.32 q3, [%[p]], #" step "\n\tvmaxa.s32 %q[most], q3\n\t" \
         "vstrw.32 q0, [%[q]], #" step "\n\tvmaxa.s32 %q[most], q0\n\tle lr, 1b" \
         : [p] "+r" (p), [q] "+r" (q), [t] "+r" (t), [most] "+w" (most), "+w" (factors) \
         : [n] "r" (n), [s] "r" (-s), [apart] "r" (apart), [two] "w" (two) \
@@ -167,12 +172,13 @@ static uint32_t split(const int16_t *twiddles, int32_t *z, uint32_t half, int32_
     int32_t *p = z + 2, *q = z + 2 * half - 4;
     twiddles += 2;
     __asm__ volatile (
-        "dls lr, %[n]\n1:\tvldrh.s32 q4, [%[t]], #8\n\tvldrw.32 q1, [%[p]]\n\tvldrw.u32 q2, [%[q], %q[back]]\n\tvrshl.s32 q1, %[s]\n\t"
-        "vrshl.s32 q2, %[s]\n\tvrev64.32 q0, q4\n\tvmul.i32 q2, q2, %q[conj]\n\tvshl.i32 q0, q0, #16\n\tvsub.i32 q3, q2, q1\n\t"
-        "vadd.i32 q1, q1, q2\n\tvshl.i32 q3, q3, #3\n\tvshl.i32 q1, q1, #2\n\tvqrdmladhx.s32 q2, q3, q0\n\tvqrdmlsdh.s32 q2, q3, q0\n\t"
-        "vneg.s32 q3, q3\n\tvadd.i32 q4, q1, q2\n\tvqrdmlsdh.s32 q2, q3, q0\n\tvstrw.32 q4, [%[p]], #16\n\tvmul.i32 q1, q1, %q[conj]\n\t"
-        "vmaxa.s32 %q[most], q4\n\tvadd.i32 q1, q1, q2\n\tvstrw.32 q1, [%[q], %q[back]]\n\tvmaxa.s32 %q[most], q1\n\tsubs %[q], #16\n\t"
-        "le lr, 1b"
+        "dls lr, %[n]\n1:\tvldrh.s32 q4, [%[t]], #8\n\tvldrw.32 q1, [%[p]]\n\tvldrw.u32 q2, [%[q], %q[back]]\n\t"
+        "vrshl.s32 q1, %[s]\n\tvrshl.s32 q2, %[s]\n\tvrev64.32 q0, q4\n\tvmul.i32 q2, q2, %q[conj]\n\t"
+        "vshl.i32 q0, q0, #16\n\tvsub.i32 q3, q2, q1\n\tvadd.i32 q1, q1, q2\n\tvshl.i32 q3, q3, #3\n\t"
+        "vshl.i32 q1, q1, #2\n\tvqrdmladhx.s32 q2, q3, q0\n\tvqrdmlsdh.s32 q2, q3, q0\n\tvneg.s32 q3, q3\n\t"
+        "vadd.i32 q4, q1, q2\n\tvqrdmlsdh.s32 q2, q3, q0\n\tvstrw.32 q4, [%[p]], #16\n\tvmul.i32 q1, q1, %q[conj]\n\t"
+        "vmaxa.s32 %q[most], q4\n\tvadd.i32 q1, q1, q2\n\tvstrw.32 q1, [%[q], %q[back]]\n\tvmaxa.s32 %q[most], q1\n\t"
+        "subs %[q], #16\n\tle lr, 1b"
         : [p] "+l" (p), [q] "+l" (q), [t] "+l" (twiddles), [most] "+w" (most)
         : [n] "r" (half / 4), [s] "r" (-s), [back] "w" (back), [conj] "w" (conjugate)
         : "lr", "q0", "q1", "q2", "q3", "q4", "cc", "memory");
@@ -191,7 +197,8 @@ static void squares(int32_t *z, uint32_t k, uint32_t end, int32_t s) {
         if (n < 4) {  // of the last ones nothing behind them is read
             const mve_pred16_t some = vctp32q(n);
             const uint32x4_t places = {0, 8, 16, 24};
-            const int32x4_t r = vldrwq_gather_offset_z_s32(from, places, some), i = vldrwq_gather_offset_z_s32(from + 1, places, some);
+            const int32x4_t r = vldrwq_gather_offset_z_s32(from, places, some),
+                i = vldrwq_gather_offset_z_s32(from + 1, places, some);
             vstrwq_p_u32(to, vaddq_u32(square_of(r, s), square_of(i, s)), some);
             return;
         }
@@ -203,10 +210,11 @@ static void squares(int32_t *z, uint32_t k, uint32_t end, int32_t s) {
 // And those of the up to three numbers behind them, of which nobody asks. Of 0 nothing is loaded, which makes zeros.
 static void roots(uint32_t *v, uint32_t n, const uint32_t *table) {
     __asm__ volatile (
-        "dls lr, %[n]\n1:\tvldrw.u32 q0, [%[v]]\n\tvclz.i32 q1, q0\n\tvbic.i32 q1, #1\n\tvshl.u32 q0, q0, q1\n\tvshr.u32 q2, q0, #25\n\t"
-        "vshl.i32 q3, q0, #7\n\tvptt.i32 ne, q0, zr\n\tvldrwt.u32 q4, [%[low], q2, uxtw #2]\n\tvldrwt.u32 q5, [%[high], q2, uxtw #2]\n\t"
-        "vshr.u32 q3, q3, #18\n\tvsub.i32 q5, q5, q4\n\tvmul.i32 q5, q5, q3\n\tvshr.s32 q1, q1, #1\n\tvrshr.u32 q5, q5, #14\n\t"
-        "vneg.s32 q1, q1\n\tvadd.i32 q4, q4, q5\n\tvrshl.u32 q4, q4, q1\n\tvstrw.32 q4, [%[v]], #16\n\tle lr, 1b"
+        "dls lr, %[n]\n1:\tvldrw.u32 q0, [%[v]]\n\tvclz.i32 q1, q0\n\tvbic.i32 q1, #1\n\tvshl.u32 q0, q0, q1\n\t"
+        "vshr.u32 q2, q0, #25\n\tvshl.i32 q3, q0, #7\n\tvptt.i32 ne, q0, zr\n\tvldrwt.u32 q4, [%[low], q2, uxtw #2]\n\t"
+        "vldrwt.u32 q5, [%[high], q2, uxtw #2]\n\tvshr.u32 q3, q3, #18\n\tvsub.i32 q5, q5, q4\n\t"
+        "vmul.i32 q5, q5, q3\n\tvshr.s32 q1, q1, #1\n\tvrshr.u32 q5, q5, #14\n\tvneg.s32 q1, q1\n\t"
+        "vadd.i32 q4, q4, q5\n\tvrshl.u32 q4, q4, q1\n\tvstrw.32 q4, [%[v]], #16\n\tle lr, 1b"
         : [v] "+r" (v) : [n] "r" ((n + 3) / 4), [low] "r" (table - 32), [high] "r" (table - 31)
         : "lr", "q0", "q1", "q2", "q3", "q4", "q5", "memory");
 }
@@ -215,9 +223,10 @@ static uint64_t band(const uint32_t *bins, const uint16_t *gains, uint32_t n) {
     register uint32_t low __asm__("r2") = 0;
     register uint32_t high __asm__("r3") = 0;
     __asm__ volatile (
-        "wlstp.32 lr, %[n], 2f\n1:\tvldrh.u32 q0, [%[gains]], #8\n\tvldrw.u32 q1, [%[bins]], #16\n\tvshl.i32 q0, q0, #16\n\t"
-        "vmulh.u32 q0, q0, q1\n\tvaddlva.u32 %[low], %[high], q0\n\tletp lr, 1b\n2:"
-        : [low] "+r" (low), [high] "+r" (high), [bins] "+r" (bins), [gains] "+l" (gains) : [n] "r" (n) : "lr", "q0", "q1", "memory");
+        "wlstp.32 lr, %[n], 2f\n1:\tvldrh.u32 q0, [%[gains]], #8\n\tvldrw.u32 q1, [%[bins]], #16\n\t"
+        "vshl.i32 q0, q0, #16\n\tvmulh.u32 q0, q0, q1\n\tvaddlva.u32 %[low], %[high], q0\n\tletp lr, 1b\n2:"
+        : [low] "+r" (low), [high] "+r" (high), [bins] "+r" (bins), [gains] "+l" (gains) : [n] "r" (n) : "lr", "q0",
+        "q1", "memory");
     return (uint64_t)high << 32 | low;
 }
 
@@ -229,11 +238,13 @@ static int32_t dct(const int32_t *log, const int16_t *table, uint32_t n) {
     __asm__ volatile (
         "wlstp.32 lr, %[n], 2f\n1:\tvldrh.s32 q0, [%[table]], #8\n\tvldrw.s32 q1, [%[log]], #16\n\t"
         "vmlaldava.s32 %[low], %[high], q0, q1\n\tletp lr, 1b\n2:\tlsrl %[low], %[high], #11"
-        : [low] "+r" (low), [high] "+r" (high), [log] "+r" (log), [table] "+l" (table) : [n] "r" (n) : "lr", "q0", "q1", "memory");
+        : [low] "+r" (low), [high] "+r" (high), [log] "+r" (log), [table] "+l" (table) : [n] "r" (n) : "lr", "q0", "q1",
+        "memory");
     return (int32_t)low;
 }
 
-static const mica_log_mel_loops_t loops = {take, first, stage, split, squares, roots, band, dct, mica_log_mel_rounded, logs};
+static const mica_log_mel_loops_t loops =
+    {take, first, stage, split, squares, roots, band, dct, mica_log_mel_rounded, logs};
 
 #ifndef MICA_WITHOUT_LOG_MEL_S8
 void mica_log_mel_s8_armv81m(const mica_log_mel_s8_t *p, MICA_KERNEL_ARGS) {

@@ -8,7 +8,8 @@ void mica_max_pool2d_s8_armv81m(const mica_max_pool2d_s8_t *p, MICA_KERNEL_ARGS)
     (void)scratch;
     (void)scratch_bytes;
     const mica_window_t *win = &p->win;
-    const uint32_t channels = win->in_c, tap = (uint32_t)win->dilation_w * channels, row = (uint32_t)win->dilation_h * win->in_w * channels;
+    const uint32_t channels = win->in_c, tap = (uint32_t)win->dilation_w * channels,
+        row = (uint32_t)win->dilation_h * win->in_w * channels;
     const int8x16_t low = vdupq_n_s8(p->act_min), high = vdupq_n_s8(p->act_max);
     int8_t *y = p->y + (size_t)row_begin * win->out_w * channels;
     for (uint32_t oy = row_begin; oy < row_end; ++oy) {

@@ -7,7 +7,8 @@
 #include "sum.h"
 
 // n elements. By itself, so that all of it has registers.
-static __attribute__((noinline)) void sums(const mica_sum_t *args, const int8_t *a, const int8_t *b, int8_t *y, uint32_t n) {
+static __attribute__((noinline)) void sums(const mica_sum_t *args, const int8_t *a, const int8_t *b, int8_t *y,
+    uint32_t n) {
     const mica_sum_t s = *args;
     int8_t *end = y + n;
     if (n & 1) {

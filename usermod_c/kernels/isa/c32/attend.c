@@ -1,4 +1,4 @@
-// Attention with few instructions a product: four keys share what is read of the query, eight values what is read of a weight.
+// Attention with few instructions a product: four keys share the query's loads, eight values a weight's.
 #include "attend.h"
 #ifndef MICA_WITHOUT_ATTEND_S8
 

@@ -60,7 +60,8 @@ typedef struct {
 } mica_attend_scale_t;
 
 // total: of all weights.
-static __attribute__((noinline, unused)) mica_attend_scale_t mica_attend_scale(const mica_attend_s8_t *p, uint32_t total) {
+static __attribute__((noinline, unused)) mica_attend_scale_t mica_attend_scale(const mica_attend_s8_t *p,
+    uint32_t total) {
     if (MICA_RARELY(total - 256 > (uint32_t)INT32_MAX / 255 - 256)) {
         total = 256;  // only of a file that changed since it was loaded
     }
@@ -78,8 +79,8 @@ static __attribute__((noinline, unused)) mica_attend_scale_t mica_attend_scale(c
 }
 
 // n sums as results.
-static __attribute__((noinline, unused)) void mica_attend_results(const mica_attend_s8_t *p, const mica_attend_scale_t *scale,
-    const int32_t *sums, int8_t *y, uint32_t n) {
+static __attribute__((noinline, unused)) void mica_attend_results(const mica_attend_s8_t *p,
+    const mica_attend_scale_t *scale, const int32_t *sums, int8_t *y, uint32_t n) {
     const int32_t mult = scale->mult, shift = scale->shift, zero = p->y_zero, low = p->act_min, high = p->act_max;
     if (scale->fast) {
         for (const int32_t *end = sums + n; sums != end;) {
@@ -93,7 +94,8 @@ static __attribute__((noinline, unused)) void mica_attend_results(const mica_att
 }
 
 // Weights in the place of n scores; returns their sum.
-static __attribute__((noinline, unused)) uint32_t mica_attend_weights(const mica_attend_s8_t *p, int32_t *s, uint32_t n, int32_t most) {
+static __attribute__((noinline, unused)) uint32_t mica_attend_weights(const mica_attend_s8_t *p, int32_t *s, uint32_t n,
+    int32_t most) {
     const uint32_t limit = p->limit, fall = p->fall, fall_shift = (uint32_t)p->fall_shift, least = mica_attend_least(p);
     const uint16_t *table = p->table;
     uint32_t total = 0;
@@ -112,8 +114,8 @@ static __attribute__((noinline, unused)) uint32_t mica_attend_weights(const mica
 }
 
 // A row of y: the means of n rows of values by their weights.
-static __attribute__((noinline, unused)) void mica_attend_values(const mica_attend_s8_t *p, const mica_attend_scale_t *scale,
-    const int32_t *w, uint32_t n, const int8_t *v, int8_t *y) {
+static __attribute__((noinline, unused)) void mica_attend_values(const mica_attend_s8_t *p,
+    const mica_attend_scale_t *scale, const int32_t *w, uint32_t n, const int8_t *v, int8_t *y) {
     const uint32_t e = p->e;
     const int32_t *end = w + n;
     uint32_t left = e;

@@ -11,7 +11,8 @@
 void mica_average_pool2d_s8_c32(const mica_average_pool2d_s8_t *p, MICA_KERNEL_ARGS) {
     const mica_window_t *win = &p->win;
     uint32_t channels = win->in_c;
-    if (channels % 4 || ((uintptr_t)p->x & 3) || p->entries != 1 || win->kernel_h * (uint32_t)win->kernel_w > (1u << 20)) {
+    if (channels % 4 || ((uintptr_t)p->x & 3) || p->entries != 1
+        || win->kernel_h * (uint32_t)win->kernel_w > (1u << 20)) {
         mica_average_pool2d_s8_ref(p, row_begin, row_end, scratch, scratch_bytes);
         return;
     }
@@ -25,7 +26,8 @@ void mica_average_pool2d_s8_c32(const mica_average_pool2d_s8_t *p, MICA_KERNEL_A
             int32_t ix = ox * win->stride_w - win->pad_left;
             int32_t kx0, kx1;
             mica_taps(ix, win->in_w, win->kernel_w, 1, &kx0, &kx1);
-            uint32_t rows = (uint32_t)(ky1 - ky0), columns = (uint32_t)(kx1 - kx0), pitch = win->in_w * channels, step = channels;
+            uint32_t rows = (uint32_t)(ky1 - ky0), columns = (uint32_t)(kx1 - kx0), pitch = win->in_w * channels,
+                step = channels;
             if (columns == win->in_w) {  // rows side by side are one
                 columns *= rows;
                 rows = 1;

@@ -14,7 +14,8 @@ typedef int8_t element_t;
 
 // acc[0], [1]: x with w and the row behind it, [2], [3]: the patch `next` bytes behind x with both. By itself, so that
 // all of it has registers; two pointers that move and two distances, because that is what cores have addressing for.
-static __attribute__((noinline)) void dots(int32_t *acc, const int8_t *x, uint32_t next, const int8_t *w, uint32_t row, uint32_t k) {
+static __attribute__((noinline)) void dots(int32_t *acc, const int8_t *x, uint32_t next, const int8_t *w, uint32_t row,
+    uint32_t k) {
     int32_t a = acc[0], b = acc[1], c = acc[2], d = acc[3];
     const int8_t *end = x + (k & ~3u);
     #define STEP { \
@@ -53,7 +54,8 @@ static void decode(int8_t *to, const int8_t *table, const int8_t *codes, uint32_
 }
 
 // All channels for `pixels` patches of k bytes each, one behind the other. rows: room for two rows of codes as weights.
-static void gemm(const mica_channels_t *ch, uint32_t out_c, const int8_t *x, uint32_t k, uint32_t pixels, int8_t *y, int8_t *rows) {
+static void gemm(const mica_channels_t *ch, uint32_t out_c, const int8_t *x, uint32_t k, uint32_t pixels, int8_t *y,
+    int8_t *rows) {
     int32_t zero = ch->y_zero, low = ch->act_min, high = ch->act_max;
     const bool codes = MICA_CODED(ch->layout);
     const uint32_t stored = mica_row_bytes(ch->layout, k), row = codes ? (k + 3) & ~3u : stored;

@@ -37,7 +37,8 @@ static __attribute__((noinline)) void four(int32_t *acc, const taps_t *t, const 
 }
 
 // As whole_pixel with 3x3 taps, any number of channels: no loop over the taps.
-static __attribute__((noinline)) void whole_3x3(const taps_t *t, const mica_channels_t *ch, uint32_t channels, int8_t *y) {
+static __attribute__((noinline)) void whole_3x3(const taps_t *t, const mica_channels_t *ch, uint32_t channels,
+    int8_t *y) {
     const int8_t *w = ch->weights, *x = t->x, *shift = ch->shift;
     const int32_t *bias = ch->bias, *mult = ch->mult;
     int32_t zero = ch->y_zero, low = ch->act_min, high = ch->act_max;
@@ -69,7 +70,8 @@ static void whole_pixel(const taps_t *t, const mica_channels_t *ch, uint32_t cha
 
 // Channels [begin, end) of x of one pixel, `each` of y for one of x. Every tap is first taken to read x_zero, which
 // those inside the image take back.
-static void single_channels(const taps_t *t, const mica_channels_t *ch, uint32_t begin, uint32_t end, uint32_t each, int8_t *y) {
+static void single_channels(const taps_t *t, const mica_channels_t *ch, uint32_t begin, uint32_t end, uint32_t each,
+    int8_t *y) {
     for (uint32_t o = begin * each; begin != end; ++begin) {
         for (uint32_t left = each; left; --left, ++o) {
             const int8_t *w = ch->weights + o * t->taps, *at = w + t->first, *row = t->x + begin;

@@ -38,7 +38,8 @@ static __attribute__((noinline)) void dots(int32_t *acc, const int8_t *x, const 
 }
 
 // acc[0] and [1] + the sums of x[i] * the weights of two rows of codes.
-static __attribute__((noinline)) void dots_codes(int32_t *acc, const int8_t *x, const int8_t *table, const uint8_t *w, uint32_t row, uint32_t k) {
+static __attribute__((noinline)) void dots_codes(int32_t *acc, const int8_t *x, const int8_t *table, const uint8_t *w,
+    uint32_t row, uint32_t k) {
     int32_t a = acc[0], b = acc[1];
     for (const int8_t *end = x + (k & ~3u); x != end; x += 4, w += 2) {
         uint32_t even = w[0], odd = w[1], even1 = w[row], odd1 = w[row + 1];
@@ -65,7 +66,8 @@ static void codes(const mica_fully_connected_s8_t *p, uint32_t row_begin, uint32
             int32_t acc[2] = { ch->bias[o], ch->bias[o + other] };
             dots_codes(acc, x, ch->table, (const uint8_t *)ch->weights + (size_t)o * row, other * row, k);
             for (uint32_t j = 0; j <= other; ++j) {
-                y[o + j] = mica_requant_s8(acc[j], ch->mult[o + j], ch->shift[o + j], ch->y_zero, ch->act_min, ch->act_max);
+                y[o + j] = mica_requant_s8(acc[j], ch->mult[o + j], ch->shift[o + j], ch->y_zero, ch->act_min,
+                    ch->act_max);
             }
         }
     }

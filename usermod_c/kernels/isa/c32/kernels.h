@@ -1,4 +1,4 @@
-// mica: kernels in plain C for 32-bit cores with a fast multiplier and a dozen registers, and nothing else in particular.
+// mica: kernels in plain C for 32-bit cores with a fast multiplier and a dozen registers, and no more.
 #ifndef MICA_C32_KERNELS_H
 #define MICA_C32_KERNELS_H
 
@@ -44,8 +44,9 @@ static inline void mica_fill(int8_t *to, int8_t value, uint32_t n) {
 // True if all windows are two by two taps inside the image, and nothing clamps.
 static inline bool mica_pool_is_2x2(const mica_max_pool2d_s8_t *p) {
     const mica_window_t *w = &p->win;
-    return w->kernel_h == 2 && w->kernel_w == 2 && w->pad_top == 0 && w->pad_left == 0 && p->act_min == -128 && p->act_max == 127
-        && (w->out_h - 1) * w->stride_h + w->dilation_h < w->in_h && (w->out_w - 1) * w->stride_w + w->dilation_w < w->in_w;
+    return w->kernel_h == 2 && w->kernel_w == 2 && w->pad_top == 0 && w->pad_left == 0 && p->act_min == -128
+        && p->act_max == 127 && (w->out_h - 1) * w->stride_h + w->dilation_h < w->in_h
+        && (w->out_w - 1) * w->stride_w + w->dilation_w < w->in_w;
 }
 
 #endif

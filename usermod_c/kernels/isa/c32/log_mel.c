@@ -1,5 +1,6 @@
-// Sound to features with few instructions a butterfly: a factor serves the butterfly a quarter turn further as well, and factors that are 1 or a quarter turn
-// have no products. So the factors have to be those of a circle; with others the reference computes.
+// Sound to features with few instructions a butterfly: a factor serves the butterfly a quarter turn further as well,
+// and factors that are 1 or a quarter turn have no products. So the factors have to be those of a circle; with others
+// the reference computes.
 #include "../../log_mel.h"
 #include "sound.h"
 #ifdef __ARM_FEATURE_DSP
@@ -157,13 +158,16 @@ static uint32_t steep_bits(const int16_t *x, int32_t preemphasis, uint32_t n, in
 }
 
 // Two samples after pre-emphasis, shifted by s > 0, times the window.
-static ALWAYS_INLINE uint32_t steep_pair(int32_t *z, const int16_t *x, const int16_t *w, int32_t preemphasis, int32_t before, int32_t s, int32_t round) {
+static ALWAYS_INLINE uint32_t steep_pair(int32_t *z, const int16_t *x, const int16_t *w, int32_t preemphasis,
+    int32_t before, int32_t s, int32_t round) {
     const int32_t u = x[0], v = x[1];
-    return put(z, ((u * 32768 - preemphasis * before + round) >> s) * w[0], ((v * 32768 - preemphasis * u + round) >> s) * w[1]);
+    return put(z, ((u * 32768 - preemphasis * before + round) >> s) * w[0],
+        ((v * 32768 - preemphasis * u + round) >> s) * w[1]);
 }
 
 static uint32_t take_steep(
-    const int16_t *x, const int16_t *window, int32_t *z, uint32_t n, uint32_t half, int32_t preemphasis, int32_t before, int32_t s) {
+    const int16_t *x, const int16_t *window, int32_t *z, uint32_t n, uint32_t half, int32_t preemphasis, int32_t before,
+        int32_t s) {
     const int32_t round = 1 << (s - 1);
     uint32_t used = 0, place = 0;
     for (const int16_t *const end = x + n; x != end; x += 8, window += 8) {
@@ -190,7 +194,8 @@ static uint32_t take(const mica_log_mel_s8_t *p, uint32_t begin, int32_t *z, int
         }
     } else if (p->preemphasis < 1 << 15) {
         const int32_t before = x[begin ? -1 : 0];
-        const int32_t bits = mica_spectrum_bits(steep_bits(x, p->preemphasis, n, before) | mica_log_mel_sample_bits_from(p, begin, n));
+        const int32_t bits = mica_spectrum_bits(steep_bits(x, p->preemphasis, n, before)
+            | mica_log_mel_sample_bits_from(p, begin, n));
         if (bits > 15) {
             *exponent = bits - 15 - 30;
             const uint32_t seen = take_steep(x, p->window, z, n, half, p->preemphasis, before, bits - 15);
@@ -240,12 +245,14 @@ static ALWAYS_INLINE pair_t get_down4(const int32_t *z, int32_t s, int32_t round
 }
 
 // a + t and a - t, t being (r + i * j) / 2^places.
-static ALWAYS_INLINE uint32_t sums(int32_t *p, int32_t *q, int32_t s, int32_t round, int32_t r, int32_t i, int32_t places) {
+static ALWAYS_INLINE uint32_t sums(int32_t *p, int32_t *q, int32_t s, int32_t round, int32_t r, int32_t i,
+    int32_t places) {
     const pair_t a = get_down4(p, s, round);
     return put(p, a.r + (r >> places), a.i + (i >> places)) | put(q, a.r - (r >> places), a.i - (i >> places));
 }
 
-// p, and h complex numbers further q, for each block; then the same with a factor, half a block further with the factor a quarter turn further.
+// p, and h complex numbers further q, for each block; then the same with a factor, half a block further with the factor
+// a quarter turn further.
 static ALWAYS_INLINE uint32_t stage_by(const int16_t *twiddles, int32_t *z, uint32_t half, uint32_t h, int32_t s) {
     const int32_t round = 1 << s >> 1, more = kept(2048);
     const uint32_t step = 2 * (half / h);
@@ -298,7 +305,8 @@ static uint32_t stage(const int16_t *twiddles, int32_t *z, uint32_t half, uint32
 }
 
 static uint32_t split(const int16_t *twiddles, int32_t *z, uint32_t half, int32_t s) {
-    return bits_seen(bytes_seen(mica_dsp_split(z + 2, z + 2 * half - 2, s, 1 << s >> 1, twiddles)), z + 2, 2 * half - 2);
+    return bits_seen(bytes_seen(mica_dsp_split(z + 2, z + 2 * half - 2, s, 1 << s >> 1, twiddles)), z + 2,
+        2 * half - 2);
 }
 #else
 static uint32_t stage(const int16_t *twiddles, int32_t *z, uint32_t half, uint32_t h, int32_t s) {
@@ -393,11 +401,12 @@ static ALWAYS_INLINE uint64_t band(const uint32_t *bins, const uint16_t *gains, 
     uint32_t low = (uint32_t)sum, high = 0, a, b, both, one;
     if (n) {
         __asm__ volatile (
-            "1:\tldrd %[a], %[b], [%[bins]], #8\n\tldr %[both], [%[gains]], #4\n\tlsl %[one], %[both], #16\n\tumull %[one], %[a], %[a], %[one]\n\t"
-            "bfc %[both], #0, #16\n\tumull %[one], %[b], %[b], %[both]\n\tadd %[a], %[b]\n\t"
-            "adds %[low], %[low], %[a]\n\tadc %[high], %[high], #0\n\t"
+            "1:\tldrd %[a], %[b], [%[bins]], #8\n\tldr %[both], [%[gains]], #4\n\tlsl %[one], %[both], #16\n\t"
+            "umull %[one], %[a], %[a], %[one]\n\tbfc %[both], #0, #16\n\tumull %[one], %[b], %[b], %[both]\n\t"
+            "add %[a], %[b]\n\tadds %[low], %[low], %[a]\n\tadc %[high], %[high], #0\n\t"
             "subs %[n], %[n], #1\n\tbne 1b"
-            : [bins] "+r" (bins), [gains] "+r" (gains), [n] "+r" (n), [low] "+r" (low), [high] "+r" (high), [a] "=&r" (a), [b] "=&r" (b),
+            : [bins] "+r" (bins), [gains] "+r" (gains), [n] "+r" (n), [low] "+r" (low), [high] "+r" (high),
+            [a] "=&r" (a), [b] "=&r" (b),
               [both] "=&r" (both), [one] "=&r" (one) : : "cc", "memory");
     }
     return (uint64_t)high << 32 | low;

@@ -44,7 +44,8 @@ static __attribute__((noinline)) void four(const taps_t *t, const int8_t *first,
 // Windows of two by two taps inside the image.
 static __attribute__((noinline)) void two_by_two(const mica_max_pool2d_s8_t *p, uint32_t row_begin, uint32_t row_end) {
     const mica_window_t *w = &p->win;
-    const uint32_t channels = w->in_c, tap = (uint32_t)w->dilation_w * channels, row = (uint32_t)w->dilation_h * w->in_w * channels;
+    const uint32_t channels = w->in_c, tap = (uint32_t)w->dilation_w * channels,
+        row = (uint32_t)w->dilation_h * w->in_w * channels;
     const uint32_t across = (uint32_t)w->stride_w * channels, down = (uint32_t)w->stride_h * w->in_w * channels;
     int8_t *y = p->y + (size_t)row_begin * w->out_w * channels;
     for (; row_begin < row_end; ++row_begin) {
@@ -52,7 +53,8 @@ static __attribute__((noinline)) void two_by_two(const mica_max_pool2d_s8_t *p, 
         for (uint32_t n = w->out_w; n; --n, x += across) {
             const int8_t *left = x, *right = x + tap, *below = x + row, *last = below + tap;
             for (int8_t *const end = y + channels; y != end; ++y) {
-                const int32_t a = *left++, b = *right++, c = *below++, d = *last++, upper = a > b ? a : b, lower = c > d ? c : d;
+                const int32_t a = *left++, b = *right++, c = *below++, d = *last++, upper = a > b ? a : b,
+                    lower = c > d ? c : d;
                 *y = (int8_t)(upper > lower ? upper : lower);
             }
         }

@@ -50,7 +50,8 @@ static inline int8_t product(const product_t *s, int32_t a, int32_t b) {
 }
 
 // n elements. By itself, so that all of it has registers.
-static __attribute__((noinline)) void products(const product_t *args, const int8_t *a, const int8_t *b, int8_t *y, uint32_t n) {
+static __attribute__((noinline)) void products(const product_t *args, const int8_t *a, const int8_t *b, int8_t *y,
+    uint32_t n) {
     const product_t s = *args;
     for (int8_t *end = y + n; y != end;) {
         *y++ = product(&s, *a++, *b++);
@@ -67,7 +68,8 @@ void mica_mul_s8_c32(const mica_mul_s8_t *p, MICA_KERNEL_ARGS) {
     int32_t a_step = mica_broadcast_a_step(&p->shape), b_step = mica_broadcast_b_step(&p->shape);
     const product_t s = {
         .factor = factor(p->mult), .a_zero = p->a_zero, .b_zero = p->b_zero, .shift = shift, .low = p->act_min,
-        .round = (1 << (shift - 1)) + (p->y_zero - p->act_min) * (1 << shift), .range = (uint32_t)(p->act_max - p->act_min),
+        .round = (1 << (shift - 1)) + (p->y_zero - p->act_min) * (1 << shift),
+        .range = (uint32_t)(p->act_max - p->act_min),
     };
     for (uint32_t at = row_begin; at < row_end;) {
         uint32_t a_at, b_at, n = mica_broadcast_run(&p->shape, at, row_end, &a_at, &b_at);

@@ -1,5 +1,6 @@
-// Speech to features as the reference has them, bit for bit, with few instructions: a factor that is next to 1 changes no number that a stage has scaled, so it has no
-// products; the first stage shifts the frame up on its way. So the first factor has to be that; with another the reference computes.
+// Speech to features as the reference has them, bit for bit, with few instructions: a factor that is next to 1 changes
+// no number that a stage has scaled, so it has no products; the first stage shifts the frame up on its way. So the
+// first factor has to be that; with another the reference computes.
 #include "../../pcan.h"
 #include "kernels.h"
 #ifdef __ARM_FEATURE_MVE
@@ -252,7 +253,7 @@ static ALWAYS_INLINE uint32_t joined(uint32_t sizes) {
 }
 #endif
 
-// The last samples of the frame and zeros behind them as four pairs, `apart` words apart. Returns the bits of their sizes.
+// The last samples of the frame and zeros behind them as four pairs, `apart` words apart. Returns their bits.
 static uint32_t take_last(uint32_t *z, uint32_t apart, const int16_t *x, const int16_t *window, uint32_t n) {
     int16_t last[8] = {0}, factors[8] = {0};
     for (uint32_t i = 0; i < n; ++i) {
@@ -310,8 +311,8 @@ static void transform(const int16_t *twiddles, uint32_t *z, uint32_t n, uint32_t
         }
     } else {
         for (uint32_t *q = z; q < end; q += 4) {
-            butterfly(q, 1, raised(get(q), QUARTER, up), raised(get(q + 1), QUARTER, up), raised(get(q + 2), QUARTER, up),
-                raised(get(q + 3), QUARTER, up));
+            butterfly(q, 1, raised(get(q), QUARTER, up), raised(get(q + 1), QUARTER, up),
+                raised(get(q + 2), QUARTER, up), raised(get(q + 3), QUARTER, up));
         }
     }
     for (; m < n; m *= 4) {
@@ -328,7 +329,8 @@ static void transform(const int16_t *twiddles, uint32_t *z, uint32_t n, uint32_t
             const pair_t s = factor_at(once), t = factor_at(twice), u = factor_at(thrice);
             for (uint32_t *q = z + k; q < end; q += 4 * m) {
                 const pair_t f = scaled(get(q), QUARTER), a = times(scaled(get(q + m), QUARTER), s);
-                const pair_t b = times(scaled(get(q + 2 * m), QUARTER), t), c = times(scaled(get(q + 3 * m), QUARTER), u);
+                const pair_t b = times(scaled(get(q + 2 * m), QUARTER), t),
+                    c = times(scaled(get(q + 3 * m), QUARTER), u);
                 butterfly(q, m, f, a, b, c);
             }
         }
@@ -342,7 +344,8 @@ static void energies(const int16_t *twiddles, uint32_t *z, uint32_t n) {
     z[0] = energy(2 * (r + i), 0);
     z[n] = energy(2 * (r - i), 0);
     for (uint32_t *p = z + 1, *q = z + n - 1; p <= q; ++p, --q, twiddles += 2) {
-        const pair_t a = scaled(get(p), HALF), b = scaled_conjugate(get(q), HALF), sum = add(a, b), apart = sub(a, b), t = factor_at(twiddles);
+        const pair_t a = scaled(get(p), HALF), b = scaled_conjugate(get(q), HALF), sum = add(a, b), apart = sub(a, b),
+            t = factor_at(twiddles);
         const int32_t tr = real_product(apart, t) >> 15, ti = imaginary_product(apart, t) >> 15;
         *p = energy(real(sum) + tr, imaginary(sum) + ti);
         *q = energy(real(sum) - tr, ti - imaginary(sum));
@@ -386,7 +389,8 @@ static uint32_t root(uint64_t v) {
         low <<= more;
         up += more;
     }
-    const uint32_t s = root_of_word(high), t = (high - s * s) << 15 | low >> 17, q = t / s, left = 2 * (t - q * s) | (low >> 16 & 1);
+    const uint32_t s = root_of_word(high), t = (high - s * s) << 15 | low >> 17, q = t / s,
+        left = 2 * (t - q * s) | (low >> 16 & 1);
     uint32_t r = (s << 16) + q;
     if (((uint64_t)left << 16 | (low & 0xffff)) < (uint64_t)q * q) {
         --r;
@@ -400,7 +404,8 @@ static uint32_t root(uint64_t v) {
 #endif
 
 static int8_t rounded(int32_t v, int32_t mult, int32_t shift, int32_t zero, int32_t low, int32_t high) {
-    return shift < 1 ? mica_requant_s8(v, mult, shift, zero, low, high) : mica_requant_fast(v, mult, shift, zero, low, high);
+    return shift < 1 ? mica_requant_s8(v, mult, shift, zero, low, high)
+        : mica_requant_fast(v, mult, shift, zero, low, high);
 }
 
 void mica_pcan_s8_c32(const mica_pcan_s8_t *p, MICA_KERNEL_ARGS) {

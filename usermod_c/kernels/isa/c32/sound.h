@@ -7,7 +7,8 @@
 
 #define MICA_LOG_MEL_FAST (1 << 29)
 
-static inline void mica_log_mel_rounded(const mica_log_mel_s8_t *p, const int32_t *v, uint32_t c, uint32_t n, int8_t *y) {
+static inline void mica_log_mel_rounded(const mica_log_mel_s8_t *p, const int32_t *v, uint32_t c, uint32_t n,
+    int8_t *y) {
     const int32_t mult = p->mult, shift = p->shift, zero = p->y_zero, low = p->act_min, high = p->act_max;
     const int32_t *bias = p->bias;
     for (const uint32_t end = c + n; c < end; ++c, ++v) {

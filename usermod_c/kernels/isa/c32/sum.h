@@ -17,7 +17,7 @@ static inline int64_t mica_magnitude(int64_t v) {
 static inline bool mica_fold_sum(const mica_add_s8_t *p, mica_sum_t *s) {
     const int32_t zero = p->y_zero - p->act_min;
     const bool fits = mica_magnitude(zero) <= INT32_MAX >> p->shift;
-    const int64_t folded = fits ? (int64_t)p->offset + zero * (1 << p->shift) : 0;  // a 64-bit shift could be a call into a library
+    const int64_t folded = fits ? (int64_t)p->offset + zero * (1 << p->shift) : 0;  // 64-bit shifts may be calls
     *s = (mica_sum_t) {
         .mult_a = p->mult_a, .mult_b = p->mult_b, .offset = (int32_t)folded, .shift = p->shift,
         .low = p->act_min, .range = (uint32_t)(p->act_max - p->act_min),

@@ -81,7 +81,8 @@ static void bytes(const source_t *s, int32_t iy, int32_t ix) {
     int32_t in_c = w->in_c, kx0, kx1;
     int8_t *to = s->patch;
     uint32_t row = (uint32_t)w->kernel_w * w->in_c, pitch = (uint32_t)w->dilation_h * w->in_w * w->in_c;
-    if (iy >= 0 && ix >= 0 && iy + (w->kernel_h - 1) * w->dilation_h < w->in_h && ix + w->kernel_w <= w->in_w && w->dilation_w == 1) {
+    if (iy >= 0 && ix >= 0 && iy + (w->kernel_h - 1) * w->dilation_h < w->in_h && ix + w->kernel_w <= w->in_w
+        && w->dilation_w == 1) {
         gather(to, s->p->x + (iy * w->in_w + ix) * in_c, row, w->kernel_h, pitch);
         return;
     }
@@ -166,7 +167,8 @@ static void codes(const mica_channels_t *ch, uint32_t o, uint32_t words_n, uint3
 }
 
 // The constants and weights of channels o to o + 3.
-static void four_channels(const mica_channels_t *ch, uint32_t o, uint32_t words_n, uint32_t *weight, uint32_t *weight_end) {
+static void four_channels(const mica_channels_t *ch, uint32_t o, uint32_t words_n, uint32_t *weight,
+    uint32_t *weight_end) {
     mica_rv32_bias_t *bias = (mica_rv32_bias_t *)(void *)weight;
     mica_rv32_requant_t *requant = (mica_rv32_requant_t *)(void *)weight_end;
     for (uint32_t i = 0; i < 2; ++i) {
@@ -220,8 +222,9 @@ void mica_conv2d_s8_rv32imc(const mica_conv2d_s8_t *p, MICA_KERNEL_ARGS) {
     if (!s.direct) {
         stream[-1] = 0;  // what fills the last word of the patch
     }
-    // As few tiles as fit, of about the same size; the last group overlaps the one before where they do not come out even.
-    uint32_t most = (uint32_t)((scratch_bytes - fixed) / group_bytes), groups = (total + 3) / 4, tiles = (groups + most - 1) / most;
+    // As few tiles as fit, of about the same size; the last group may overlap the one before.
+    uint32_t most = (uint32_t)((scratch_bytes - fixed) / group_bytes), groups = (total + 3) / 4,
+        tiles = (groups + most - 1) / most;
     for (uint32_t at = 0; tiles; --tiles) {
         uint32_t n = (groups + tiles - 1) / tiles, left = total - at;
         groups -= n;
@@ -254,7 +257,8 @@ void mica_conv2d_s8_rv32imc(const mica_conv2d_s8_t *p, MICA_KERNEL_ARGS) {
             o = o + 8 <= out_c ? o + 4 : out_c - 4;  // the last four may overlap those before
         }
         uint32_t done = overlap ? left : even;
-        mica_rv32_clamp(ch, overlap && left < 4 ? y - (size_t)(4 - left) * out_c : y, (overlap && left < 4 ? 4 : done) * out_c);
+        mica_rv32_clamp(ch, overlap && left < 4 ? y - (size_t)(4 - left) * out_c : y,
+            (overlap && left < 4 ? 4 : done) * out_c);
         at += done;
     }
 }

@@ -2,9 +2,10 @@
 // outputs of a channel take 36. Y = A'[(2G g (2G)') . (B' d B)]A is four times the sum; its own sums run modulo 2^32,
 // and FAST says that a sum is below 2^29. Two more in the shift make up for the four.
 //
-// Tiles of 2x2 outputs go in groups of four, output channels as well; of both each input channel is 16 positions of four int16.
-// Positions are in the order in which their sums go on from one another: column by column, in each the rows 3, 1, 2, 0, the
-// third row of tiles negated. Bytes of scratch: 128 for each input channel and group of tiles, 144 and 1,088 beside them.
+// Tiles of 2x2 outputs go in groups of four, output channels as well; of both each input channel is 16 positions of
+// four int16. Positions are in the order in which their sums go on from one another: column by column, in each the rows
+// 3, 1, 2, 0, the third row of tiles negated. Bytes of scratch: 128 for each input channel and group of tiles, 144 and
+// 1,088 beside them.
 #include "kernels.h"
 #if !defined(MICA_WITHOUT_CONV2D_S8) && !defined(MICA_WITHOUT_WINOGRAD)
 
@@ -90,17 +91,20 @@ static bool pays(const mica_window_t *w, uint32_t rows, uint32_t groups, uint32_
     if (direct_fixed + direct_group > scratch_bytes) {
         return here < (uint64_t)direct_groups * fours * (480 * in_c);
     }
-    const uint32_t most = (uint32_t)(scratch_bytes - direct_fixed) / direct_group, tiles = (direct_groups + most - 1) / most;
+    const uint32_t most = (uint32_t)(scratch_bytes - direct_fixed) / direct_group,
+        tiles = (direct_groups + most - 1) / most;
     const uint64_t direct = (uint64_t)direct_groups * (fours * (312 * in_c + 190) + 45 * in_c + 300)
         + (uint64_t)tiles * fours * (104 * in_c + 100);
     return here < direct;
 }
 
 static bool sizes_fit(const mica_conv2d_s8_t *p) {
-    return p->groups == 1 && p->win.in_c >= 16 && p->win.in_c % 4 == 0 && p->win.out_c >= 4 && p->win.out_w >= 2 && p->ch.layout == MICA_LAYOUT_ROWS;
+    return p->groups == 1 && p->win.in_c >= 16 && p->win.in_c % 4 == 0 && p->win.out_c >= 4 && p->win.out_w >= 2
+        && p->ch.layout == MICA_LAYOUT_ROWS;
 }
 
-bool mica_conv2d_winograd_rv32imc(const mica_conv2d_s8_t *p, uint32_t row_begin, uint32_t row_end, void *scratch, size_t scratch_bytes) {
+bool mica_conv2d_winograd_rv32imc(const mica_conv2d_s8_t *p, uint32_t row_begin, uint32_t row_end, void *scratch,
+    size_t scratch_bytes) {
     const mica_window_t *w = &p->win;
     const mica_channels_t *ch = &p->ch;
     const uint32_t in_c = w->in_c, out_c = w->out_c, rows = row_end - row_begin, group_bytes = 2 * PITCH * in_c;
@@ -120,14 +124,15 @@ bool mica_conv2d_winograd_rv32imc(const mica_conv2d_s8_t *p, uint32_t row_begin,
     int32_t *sums = scratch;
     mica_rv32_winograd_constants_t *constants = (mica_rv32_winograd_constants_t *)(void *)(sums + 256);
     int16_t *w4 = (int16_t *)(void *)(constants + 4), *tiles = w4 + PITCH * in_c;
-    int8_t *patch = (int8_t *)scratch + scratch_bytes / 4 * 4 - 16 * in_c, *const y = p->y + (size_t)row_begin * w->out_w * out_c;
+    int8_t *patch = (int8_t *)scratch + scratch_bytes / 4 * 4 - 16 * in_c,
+        *const y = p->y + (size_t)row_begin * w->out_w * out_c;
     mica_rv32_winograd_t args = {
         .w = w4, .sums = sums, .bytes = group_bytes, .constants = constants, .column = out_c, .row = w->out_w * out_c,
     };
     for (uint32_t at = 0; passes; --passes) {  // as few as fit, of about the same size
         const uint32_t n = (groups + passes - 1) / passes;
         for (uint32_t i = 0; i < 4 * n; ++i) {
-            // Where sizes are odd, the last tile covers some outputs again; the last group has the last tile more than once.
+            // Where sizes are odd, the last tile covers outputs again; the last group may have it more than once.
             const uint32_t t = at + i < total ? at + i : total - 1;
             int32_t oy = (int32_t)(t / across * 2), ox = (int32_t)(t % across * 2);
             oy = oy + 2 <= (int32_t)rows ? oy : oy - 1;

@@ -83,7 +83,8 @@ void mica_depthwise_conv2d_s8_rv32imc(const mica_depthwise_conv2d_s8_t *p, MICA_
     mica_fill(scratch, p->x_zero, n * plane_bytes);
     size_t pitch = (size_t)w->out_w * channels;
     int8_t *y = p->y + row_begin * pitch;
-    mica_rv32_depthwise_t args = {.step = channels, .next = stride * columns, .length = (uint32_t)pitch, .pitch = columns};
+    mica_rv32_depthwise_t args = {.step = channels, .next = stride * columns, .length = (uint32_t)pitch,
+        .pitch = columns};
     for (uint32_t c = 0; c < channels; c += n) {
         for (uint32_t done = 0; done < rows; done += args.rows) {
             args.rows = rows - done < most ? rows - done : most;

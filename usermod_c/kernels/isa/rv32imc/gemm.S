@@ -1,6 +1,7 @@
 // Convolution on RV32IM: two output channels with every multiplication.
-// Weights are packed as W = w0 + w1 * 2^16. Two products x * W + x' * W' are one sum p, whose lower field |x * w0 + x' * w0'| <=
-// 2 * 128 * 127 fits 16 bits with its sign, so that (p + 2^15) >> 16 is channel 1 exactly. These go into a sum U, p itself into T,
+// Weights are packed as W = w0 + w1 * 2^16. Two products x * W + x' * W' are one sum p, whose lower field |x * w0 + x'
+// * w0'| <= 2 * 128 * 127 fits 16 bits with its sign, so that (p + 2^15) >> 16 is channel 1 exactly. These go into a
+//   sum U, p itself into T,
 // modulo 2^32; in the end U is channel 1, and T - U * 2^16 channel 0. Seven instructions for four multiply-accumulates.
     .option norelax
 #include "registers.inc"

@@ -7,7 +7,7 @@
 // Four channels over a stream of groups of four pixels. Offsets stand in gemm.S.
 typedef struct {
     const uint32_t *x, *x_end;  // of each four elements the words of the four pixels
-    const uint32_t *w, *w_end;  // mica_rv32_bias_t[2], then 8 words for each four elements; at w_end mica_rv32_requant_t[4]
+    const uint32_t *w, *w_end;  // mica_rv32_bias_t[2], 8 words for each four elements; at w_end mica_rv32_requant_t[4]
     int8_t *y;                  // the first pixel's
     uint32_t step;              // from pixel to pixel
 } mica_rv32_gemm_t;
@@ -108,7 +108,8 @@ void mica_rv32_gemm(const mica_rv32_gemm_t *args);
 void mica_rv32_weights(const int8_t *w, uint32_t row, uint32_t words, uint32_t *to);
 
 // The same as mica_conv2d_s8_rv32imc by Winograd's transform; false, and nothing done, where it does not apply or pay.
-bool mica_conv2d_winograd_rv32imc(const mica_conv2d_s8_t *p, uint32_t row_begin, uint32_t row_end, void *scratch, size_t scratch_bytes);
+bool mica_conv2d_winograd_rv32imc(const mica_conv2d_s8_t *p, uint32_t row_begin, uint32_t row_end, void *scratch,
+    size_t scratch_bytes);
 void mica_conv2d_s8_rv32imc(const mica_conv2d_s8_t *p, MICA_KERNEL_ARGS);
 void mica_depthwise_conv2d_s8_rv32imc(const mica_depthwise_conv2d_s8_t *p, MICA_KERNEL_ARGS);
 void mica_fully_connected_s8_rv32imc(const mica_fully_connected_s8_t *p, MICA_KERNEL_ARGS);

@@ -1,5 +1,6 @@
-// 2-D convolution: patches and weights as rows of 16 bits, two pixels by two channels at a time. Bytes of scratch: two rows of
-// weights and two patches or more, each of 2 * k bytes. With less, in groups, and for codes of 4 bits c32's kernel runs.
+// 2-D convolution: patches and weights as rows of 16 bits, two pixels by two channels at a time. Bytes of scratch: two
+// rows of weights and two patches or more, each of 2 * k bytes. With less, in groups, and for codes of 4 bits c32's
+// runs.
 #include "kernels.h"
 #ifndef MICA_WITHOUT_CONV2D_S8
 
@@ -39,7 +40,8 @@ static void dots(int32_t *acc, const int16_t *x, const int16_t *v, const int16_t
 
 // All channels for `pixels` patches of k values each, one behind the other. rows: room for two rows of weights.
 // c32 has the same loop, but its weights may be codes, and stay bytes: one text for both would say less of each.
-static void gemm(const mica_channels_t *ch, uint32_t out_c, const int16_t *x, uint32_t k, uint32_t pixels, int8_t *y, int16_t *rows) {
+static void gemm(const mica_channels_t *ch, uint32_t out_c, const int16_t *x, uint32_t k, uint32_t pixels, int8_t *y,
+    int16_t *rows) {
     int32_t zero = ch->y_zero, low = ch->act_min, high = ch->act_max;
     const uint32_t stored = mica_row_bytes(ch->layout, k);
     const int8_t *from = ch->weights;

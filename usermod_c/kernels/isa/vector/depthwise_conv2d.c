@@ -1,5 +1,5 @@
-// Depthwise convolution, a tap of all channels at a time, with the weights by tap. Bytes of scratch: 2 for each weight and 4 for
-// each channel. With less, for more than one channel of y for each of x, and where c32 gives way too, c32's kernel runs.
+// Depthwise convolution, a tap of all channels at a time, with the weights by tap. Bytes of scratch: 2 for each weight
+// and 4 for each channel. With less, for more than one channel of y for each of x, and where c32 gives way, c32's runs.
 #include "kernels.h"
 #ifndef MICA_WITHOUT_DEPTHWISE_CONV2D_S8
 

@@ -1,4 +1,4 @@
-// mica: kernels in plain C that compilers turn into vector code: products of 16 bits, summed in 32, over rows without a gap.
+// mica: kernels in plain C that compilers turn into vector code: products of 16 bits, summed in 32, over whole rows.
 #ifndef MICA_VECTOR_KERNELS_H
 #define MICA_VECTOR_KERNELS_H
 

@@ -1,10 +1,12 @@
-// The loop over pixels and words of a block. Whoever includes it says: TARGET, PIXELS at a time and FEWER at their end, sums_t (of a pixel's 16 channels),
-// dot(sums, word, weights), pair(sums, one tap, another, weights), scale_t with scale_of(block), and store(scale, sums, channels, y).
+// The loop over pixels and words of a block. Whoever includes it says: TARGET, PIXELS at a time and FEWER at their end,
+// sums_t (of a pixel's 16 channels), dot(sums, word, weights), pair(sums, one tap, another, weights), scale_t with
+// scale_of(block), and store(scale, sums, channels, y).
 
 // A word at any address.
 typedef int32_t __attribute__((may_alias, aligned(1))) loose_t;
 
-static inline TARGET __attribute__((always_inline)) void pixels(const mica_block_t *b, const sums_t bias, uint32_t first, uint32_t left, const uint32_t most) {
+static inline TARGET __attribute__((always_inline)) void pixels(const mica_block_t *b, const sums_t bias,
+    uint32_t first, uint32_t left, const uint32_t most) {
     const mica_windows_t f = *b->x;
     const scale_t scale = scale_of(b);  // here, since y could be any memory to the compiler
     const uint32_t channels = b->channels, taps = b->taps, *const tap = b->tap;
@@ -20,7 +22,8 @@ static inline TARGET __attribute__((always_inline)) void pixels(const mica_block
             x[i] = i < n ? at : x[0];  // the first one stands for those that are missing
             if (i < n) {
                 const bool last = ++column == f.width;
-                at += last ? (ptrdiff_t)f.row_step - (ptrdiff_t)((f.width - 1) * f.pixel_step) : (ptrdiff_t)f.pixel_step;
+                at += last ? (ptrdiff_t)f.row_step - (ptrdiff_t)((f.width - 1) * f.pixel_step)
+                    : (ptrdiff_t)f.pixel_step;
                 column = last ? 0 : column;
             }
         }

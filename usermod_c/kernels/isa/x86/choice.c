@@ -9,8 +9,8 @@ mica_x86_t mica_x86_limit(mica_x86_t most) {
     #ifdef MICA_X86
     __builtin_cpu_init();
     if (__builtin_cpu_supports("avx2")) {
-        has = __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512vnni")
-            ? MICA_X86_VNNI : MICA_X86_AVX2;
+        has = __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl")
+            && __builtin_cpu_supports("avx512vnni") ? MICA_X86_VNNI : MICA_X86_AVX2;
     }
     #endif
     chosen = has < most ? has : most;

@@ -23,7 +23,8 @@ static inline void transpose(uint32_t *to, const __m128i *rows, uint32_t n) {
     const __m128i ab = _mm_unpacklo_epi32(rows[0], rows[1]), cd = _mm_unpacklo_epi32(rows[2], rows[3]);
     const __m128i ab2 = _mm_unpackhi_epi32(rows[0], rows[1]), cd2 = _mm_unpackhi_epi32(rows[2], rows[3]);
     const __m128i words[4] = {
-        _mm_unpacklo_epi64(ab, cd), _mm_unpackhi_epi64(ab, cd), _mm_unpacklo_epi64(ab2, cd2), _mm_unpackhi_epi64(ab2, cd2),
+        _mm_unpacklo_epi64(ab, cd), _mm_unpackhi_epi64(ab, cd), _mm_unpacklo_epi64(ab2, cd2),
+        _mm_unpackhi_epi64(ab2, cd2),
     };
     MICA_UNROLLED
     for (uint32_t i = 0; i < 4 && i < n; ++i) {
@@ -85,7 +86,8 @@ static void begin(mica_block_t *b, part_t *part, const mica_channels_t *ch, uint
 }
 
 // Where the weights of channel i of a block begin.
-static const int8_t *weights_of(const mica_block_t *b, const mica_channels_t *ch, uint32_t first, uint32_t i, uint32_t row) {
+static const int8_t *weights_of(const mica_block_t *b, const mica_channels_t *ch, uint32_t first, uint32_t i,
+    uint32_t row) {
     return ch->weights + (size_t)(first + (i < b->channels ? i : b->channels - 1)) * row;
 }
 
@@ -93,7 +95,8 @@ static uint8_t flip(const mica_channels_t *ch) {
     return ch->layout == MICA_LAYOUT_OFFSET_ROWS ? 0x80 : 0;
 }
 
-void mica_gemm(mica_x86_t choice, const mica_channels_t *ch, uint32_t out_c, const mica_windows_t *x, uint32_t *packed, uint32_t pixels, int8_t *y) {
+void mica_gemm(mica_x86_t choice, const mica_channels_t *ch, uint32_t out_c, const mica_windows_t *x, uint32_t *packed,
+    uint32_t pixels, int8_t *y) {
     const uint32_t row = mica_row_bytes(ch->layout, x->rows * x->columns * x->values);
     // Pieces that fill their words are one.
     const uint32_t together = x->values % 4 == 0 ? x->rows * x->columns : 1, pieces = x->rows * x->columns / together;
@@ -116,7 +119,8 @@ void mica_gemm(mica_x86_t choice, const mica_channels_t *ch, uint32_t out_c, con
     }
 }
 
-void mica_depthwise(mica_x86_t choice, const mica_channels_t *ch, uint32_t out_c, const mica_windows_t *x, uint32_t *packed, uint32_t pixels, int8_t *y) {
+void mica_depthwise(mica_x86_t choice, const mica_channels_t *ch, uint32_t out_c, const mica_windows_t *x,
+    uint32_t *packed, uint32_t pixels, int8_t *y) {
     const uint32_t taps = x->rows * x->columns, even = (taps + 1) & ~1u;
     uint32_t *tap = packed + MICA_BLOCK / 2 * even;
     for (uint32_t t = 0; t < even; ++t) {
@@ -150,7 +154,8 @@ void mica_dense(mica_x86_t choice, const mica_channels_t *ch, uint32_t out_c, co
         part_t part;
         begin(&b, &part, ch, o, out_c);
         b.y = y + o;
-        (choice == MICA_X86_VNNI ? mica_dense_vnni : mica_dense_avx2)(&b, x, ch->weights + (size_t)o * row, row, k, flip(ch) ^ 0x80);
+        (choice == MICA_X86_VNNI ? mica_dense_vnni : mica_dense_avx2)(&b, x, ch->weights + (size_t)o * row, row, k,
+            flip(ch) ^ 0x80);
     }
 }
 

@@ -1,4 +1,4 @@
-// The computer that runs `mica`: on x86-64 the engine looks at its processor, elsewhere the compiler's vectors do the work.
+// The computer that runs `mica`: on x86-64 the engine looks at its processor, else the compiler's vectors work.
 #ifndef MICA_SELECT_X86_H
 #define MICA_SELECT_X86_H
 

@@ -25,7 +25,8 @@ static inline MICA_VNNI scale_t scale_of(const mica_block_t *b) {
     const __m512i mult = _mm512_loadu_si512(b->mult);
     return (scale_t) {
         mult, _mm512_srli_epi64(mult, 32),
-        _mm512_sub_epi32(_mm512_cvtepi8_epi32(_mm_loadu_si128((const void *)b->shift)), _mm512_set1_epi32(1)), _mm512_set1_epi32(b->zero),
+        _mm512_sub_epi32(_mm512_cvtepi8_epi32(_mm_loadu_si128((const void *)b->shift)), _mm512_set1_epi32(1)),
+        _mm512_set1_epi32(b->zero),
         _mm_set1_epi8((char)b->low), _mm_set1_epi8((char)b->high), (__mmask16)((1u << b->channels) - 1),
     };
 }
@@ -43,7 +44,8 @@ static inline MICA_VNNI void store(const scale_t *s, sums_t sums, uint32_t chann
 // Two taps of 16 channels.
 static inline MICA_VNNI sums_t pair(sums_t sums, const uint8_t *one, const uint8_t *other, const uint32_t *w) {
     const __m128i a = _mm_loadu_si128((const void *)one), b = _mm_loadu_si128((const void *)other);
-    const __m256i both = _mm256_inserti128_si256(_mm256_castsi128_si256(_mm_unpacklo_epi8(a, b)), _mm_unpackhi_epi8(a, b), 1);
+    const __m256i both = _mm256_inserti128_si256(_mm256_castsi128_si256(_mm_unpacklo_epi8(a, b)),
+        _mm_unpackhi_epi8(a, b), 1);
     return _mm512_dpwssd_epi32(sums, _mm512_cvtepi8_epi16(both), _mm512_loadu_si512(w));
 }
 
@@ -71,7 +73,8 @@ static inline MICA_VNNI __m512i halves(__m512i a, __m512i b) {
     return _mm512_add_epi32(_mm512_shuffle_i32x4(a, b, 0x88), _mm512_shuffle_i32x4(a, b, 0xdd));
 }
 
-MICA_VNNI void mica_dense_vnni(const mica_block_t *b, const int8_t *x, const int8_t *w, uint32_t row, uint32_t k, uint8_t flip) {
+MICA_VNNI void mica_dense_vnni(const mica_block_t *b, const int8_t *x, const int8_t *w, uint32_t row, uint32_t k,
+    uint8_t flip) {
     const __m512i to = _mm512_set1_epi8((char)flip), none = _mm512_setzero_si512();
     const uint32_t whole = k & ~63u, rest = k - whole;
     const __mmask64 there = (1ull << rest) - 1;
@@ -99,7 +102,7 @@ MICA_VNNI void mica_dense_vnni(const mica_block_t *b, const int8_t *x, const int
         all[r / 4] = quarters(sum);
     }
     const __m512i products = halves(halves(all[0], all[1]), halves(all[2], all[3]));
-    const __m512i bias = _mm512_sub_epi32(_mm512_loadu_si512(b->bias), _mm512_set1_epi32(b->x_sum * 128));  // the weights have 128 more
+    const __m512i bias = _mm512_sub_epi32(_mm512_loadu_si512(b->bias), _mm512_set1_epi32(b->x_sum * 128));
     const scale_t scale = scale_of(b);
     store(&scale, _mm512_add_epi32(products, bias), b->channels, b->y);
 }
@@ -113,7 +116,8 @@ static inline MICA_VNNI __m512i four_rows(const int8_t *const *rows, size_t at, 
         v[i] = flip ? _mm_maskz_mov_epi8(there, _mm_xor_si128(v[i], _mm_set1_epi8((char)flip))) : v[i];
     }
     const __m256i low = _mm256_inserti128_si256(_mm256_castsi128_si256(v[0]), v[1], 1);
-    return _mm512_inserti64x4(_mm512_castsi256_si512(low), _mm256_inserti128_si256(_mm256_castsi128_si256(v[2]), v[3], 1), 1);
+    return _mm512_inserti64x4(_mm512_castsi256_si512(low),
+        _mm256_inserti128_si256(_mm256_castsi128_si256(v[2]), v[3], 1), 1);
 }
 
 MICA_VNNI void mica_pack_vnni(uint32_t *to, const int8_t *const *rows, uint32_t n, uint8_t flip) {
@@ -128,7 +132,8 @@ MICA_VNNI void mica_pack_vnni(uint32_t *to, const int8_t *const *rows, uint32_t 
         const __m512i ab = _mm512_unpacklo_epi32(v[0], v[1]), cd = _mm512_unpacklo_epi32(v[2], v[3]);
         const __m512i ab2 = _mm512_unpackhi_epi32(v[0], v[1]), cd2 = _mm512_unpackhi_epi32(v[2], v[3]);
         const __m512i words[4] = {
-            _mm512_unpacklo_epi64(ab, cd), _mm512_unpackhi_epi64(ab, cd), _mm512_unpacklo_epi64(ab2, cd2), _mm512_unpackhi_epi64(ab2, cd2),
+            _mm512_unpacklo_epi64(ab, cd), _mm512_unpackhi_epi64(ab, cd), _mm512_unpacklo_epi64(ab2, cd2),
+            _mm512_unpackhi_epi64(ab2, cd2),
         };
         MICA_UNROLLED
         for (uint32_t s = 0; s < 4; ++s) {

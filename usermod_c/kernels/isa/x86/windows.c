@@ -1,6 +1,7 @@
-// Convolutions and matrix products with constant weights: the part of the image that some pixels see, with its edges, stands ready in the
-// scratch, where windows are read. Bytes of scratch: the words of 16 rows of weights (depthwise: 40 a tap) and that part of the image for
-// one pixel or more. With less, in other groups, for codes of 4 bits and for factors above 1/2 slower kernels run.
+// Convolutions and matrix products with constant weights: the part of the image that some pixels see, with its edges,
+// stands ready in the scratch, where windows are read. Bytes of scratch: the words of 16 rows of weights (depthwise: 40
+// a tap) and that part of the image for one pixel or more. With less, in other groups, for codes of 4 bits and for
+// factors above 1/2 slower kernels run.
 #include "x86.h"
 #ifdef MICA_X86
 
@@ -31,7 +32,8 @@ static void fill(mica_x86_t how, uint8_t *to, int8_t x_zero, size_t n) {
 }
 
 // Row iy of the image, `columns` pixels from ix; `each`: bytes of a pixel.
-static void row_ready(mica_x86_t how, const mica_conv2d_s8_t *p, uint8_t *to, size_t each, int32_t iy, int32_t ix, int32_t columns) {
+static void row_ready(mica_x86_t how, const mica_conv2d_s8_t *p, uint8_t *to, size_t each, int32_t iy, int32_t ix,
+    int32_t columns) {
     const mica_window_t *w = &p->win;
     const int32_t end = ix + columns, first = ix < 0 ? 0 : ix, last = end < w->in_w ? end : w->in_w;
     if (iy < 0 || iy >= w->in_h || first >= last) {
@@ -67,15 +69,17 @@ static bool run(const mica_conv2d_s8_t *p, bool depthwise, MICA_KERNEL_ARGS) {
     const size_t each = (size_t)value * w->in_c;
     const bool whole = w->dilation_w == 1 && !depthwise;  // a row of taps is one piece
     mica_windows_t x = {
-        .pixel_step = w->stride_w * each, .rows = w->kernel_h, .columns = whole ? 1 : w->kernel_w, .piece_column = w->dilation_w * each,
-        .values = (whole ? w->kernel_w : 1u) * w->in_c,
+        .pixel_step = w->stride_w * each, .rows = w->kernel_h, .columns = whole ? 1 : w->kernel_w,
+        .piece_column = w->dilation_w * each, .values = (whole ? w->kernel_w : 1u) * w->in_c,
     };
     x.steps = (x.values * value + 3) / 4;
     const size_t taps = (size_t)w->kernel_h * w->kernel_w;
-    const size_t packed = depthwise ? (2 * MICA_BLOCK + 4) * (taps + 1) : 4 * MICA_BLOCK * (size_t)x.rows * x.columns * x.steps;
-    const size_t room = scratch_bytes < packed + SPARE ? 0 : (scratch_bytes - packed - SPARE) / each;  // pixels of the image
+    const size_t packed = depthwise ? (2 * MICA_BLOCK + 4) * (taps + 1)
+        : 4 * MICA_BLOCK * (size_t)x.rows * x.columns * x.steps;
+    const size_t room = scratch_bytes < packed + SPARE ? 0 : (scratch_bytes - packed - SPARE) / each;  // pixels
     // Several whole rows of the output, or a part of one.
-    const uint32_t rows = pixels_of(room / ((w->out_w - 1u) * (size_t)w->stride_w + reach_w), reach_h, w->stride_h, row_end - row_begin);
+    const uint32_t rows = pixels_of(room / ((w->out_w - 1u) * (size_t)w->stride_w + reach_w), reach_h, w->stride_h,
+        row_end - row_begin);
     x.width = rows ? w->out_w : pixels_of(room / reach_h, reach_w, w->stride_w, w->out_w);
     if (choice == MICA_X86_VECTOR || MICA_CODED(p->ch.layout) || x.width == 0 || !shifts_down(&p->ch, w->out_c)) {
         return false;
@@ -90,7 +94,8 @@ static bool run(const mica_conv2d_s8_t *p, bool depthwise, MICA_KERNEL_ARGS) {
             x.piece_row = w->dilation_h * each * seen;
             x.row_step = w->stride_h * each * seen;
             for (uint32_t i = 0; i < (n - 1) * w->stride_h + reach_h; ++i) {
-                const int32_t iy = (int32_t)(oy * w->stride_h + i) - w->pad_top, ix = (int32_t)(ox * w->stride_w) - w->pad_left;
+                const int32_t iy = (int32_t)(oy * w->stride_h + i) - w->pad_top,
+                    ix = (int32_t)(ox * w->stride_w) - w->pad_left;
                 row_ready(how, p, image + i * each * seen, each, iy, ix, (int32_t)seen);
             }
             int8_t *y = p->y + ((size_t)oy * w->out_w + ox) * w->out_c;
@@ -124,10 +129,12 @@ void mica_fully_connected_s8_x86(const mica_fully_connected_s8_t *p, MICA_KERNEL
     const uint16_t rows = (uint16_t)p->rows;
     const mica_conv2d_s8_t same = {
         .x = p->x, .y = p->y, .ch = p->ch,
-        .win = { rows, 1, p->in_k, rows, 1, p->out_n, .kernel_h = 1, .kernel_w = 1, .stride_h = 1, .stride_w = 1, .dilation_h = 1, .dilation_w = 1 },
+        .win = { rows, 1, p->in_k, rows, 1, p->out_n, .kernel_h = 1, .kernel_w = 1, .stride_h = 1, .stride_w = 1,
+            .dilation_h = 1, .dilation_w = 1 },
     };
     const mica_x86_t choice = mica_x86_choice();
-    if (row_end - row_begin < FEW && choice != MICA_X86_VECTOR && !MICA_CODED(p->ch.layout) && shifts_down(&p->ch, p->out_n)) {
+    if (row_end - row_begin < FEW && choice != MICA_X86_VECTOR && !MICA_CODED(p->ch.layout)
+        && shifts_down(&p->ch, p->out_n)) {
         for (uint32_t row = row_begin; row < row_end; ++row) {
             mica_dense(choice, &p->ch, p->out_n, p->x + (size_t)row * p->in_k, p->in_k, p->y + (size_t)row * p->out_n);
         }

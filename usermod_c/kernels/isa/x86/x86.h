@@ -30,8 +30,9 @@ const char *mica_x86_isa(void);
 #define MICA_UNROLLED _Pragma("GCC unroll 16")
 #endif
 
-// Windows over a copy of an image with its edges. Values are bytes with 128 more (VNNI), 16 bits each (AVX2) or plain bytes (depthwise).
-// Distances in bytes; a piece is a run of values of one window side by side. Its last word may reach beyond it, where weights are 0.
+// Windows over a copy of an image with its edges. Values are bytes with 128 more (VNNI), 16 bits each (AVX2) or plain
+// bytes (depthwise). Distances in bytes; a piece is a run of values of one window side by side. Its last word may reach
+// beyond it, where weights are 0.
 typedef struct {
     const uint8_t *x;                // of the first pixel
     uint32_t width;                  // pixels of a row
@@ -44,7 +45,7 @@ typedef struct {
 // One block of channels for some pixels.
 typedef struct {
     const mica_windows_t *x;
-    const uint32_t *w;    // [pieces, steps, MICA_BLOCK] words: four values of 8 bits (VNNI) or two of 16; depthwise: [taps / 2, MICA_BLOCK]
+    const uint32_t *w;    // [pieces, steps, MICA_BLOCK] words of 4 or 2 values; depthwise: [taps / 2, MICA_BLOCK]
     const uint32_t *tap;  // depthwise: bytes from a window's first tap to each; `taps` is even, else 0
     uint32_t taps;
     uint32_t pixels;
@@ -67,7 +68,7 @@ void mica_pack_vnni(uint32_t *to, const int8_t *const *rows, uint32_t n, uint8_t
 void mica_ready_avx2(void *to, const int8_t *x, size_t n);
 void mica_ready_vnni(void *to, const int8_t *x, size_t n);
 
-// A pixel of a block: k values by rows of weights, `row` bytes apart; flip: 0x80 where weights are as they are, 0 where they have 128 more.
+// A pixel of a block: k values by rows of weights, `row` bytes apart; flip: 0x80: weights as they are, 0: 128 more.
 void mica_dense_avx2(const mica_block_t *b, const int8_t *x, const int8_t *w, uint32_t row, uint32_t k, uint8_t flip);
 void mica_dense_vnni(const mica_block_t *b, const int8_t *x, const int8_t *w, uint32_t row, uint32_t k, uint8_t flip);
 
@@ -75,10 +76,12 @@ void mica_dense_vnni(const mica_block_t *b, const int8_t *x, const int8_t *w, ui
 void mica_sums_avx2(const mica_sum_t *s, const int8_t *a, const int8_t *b, int8_t *y, uint32_t n);
 
 // All out_c channels of some pixels, whose shifts are 1 or more. packed: 4 * MICA_BLOCK bytes for each word of a window
-void mica_gemm(mica_x86_t choice, const mica_channels_t *ch, uint32_t out_c, const mica_windows_t *x, uint32_t *packed, uint32_t pixels, int8_t *y);
+void mica_gemm(mica_x86_t choice, const mica_channels_t *ch, uint32_t out_c, const mica_windows_t *x, uint32_t *packed,
+    uint32_t pixels, int8_t *y);
 
 // The same for depthwise windows, two taps a word; packed: 4 * MICA_BLOCK + 8 bytes for each.
-void mica_depthwise(mica_x86_t choice, const mica_channels_t *ch, uint32_t out_c, const mica_windows_t *x, uint32_t *packed, uint32_t pixels, int8_t *y);
+void mica_depthwise(mica_x86_t choice, const mica_channels_t *ch, uint32_t out_c, const mica_windows_t *x,
+    uint32_t *packed, uint32_t pixels, int8_t *y);
 // The same for one pixel of k values, without scratch.
 void mica_dense(mica_x86_t choice, const mica_channels_t *ch, uint32_t out_c, const int8_t *x, uint32_t k, int8_t *y);
 
