@@ -148,11 +148,6 @@ _HOMES = (
     "reduce reduce_s8 argmax_s8 top_k_s8",
     "norm layer_norm_s8 norm_s8",
     "recurrent recurrent_s8",
-    "tabular features_s8 ranks_s8 trees_s8 forest_s8",
-    "vectors distances_s8 nearest_s8 machine_s8",
-    "audio log_mel_s8 pcan_s8",
-    "pcen pcen_s8",
-    "axes axes_s8",
     "attention attend_s8 rotate_s8",
     "wide conv2d_s16 pool_s16 binary_s16 lut_s16 softmax_s16 widen_s16 narrow_s8",
 )
@@ -162,7 +157,7 @@ _HOMES = (
 def fallback(step: Step) -> Callable[[], None]:
     """Return a function without arguments that computes `step` with the same integers as the kernel.
 
-    Raises ValueError where the step's parameters or constants are wrong, or this firmware has no fallbacks.
+    Raises ValueError where the step's parameters or constants are wrong, or this firmware has no fallback for it.
     """
     if step.kernel == _CUSTOM:
         op = _definition(step)["op"]
@@ -179,7 +174,10 @@ def fallback(step: Step) -> Callable[[], None]:
             except ImportError:
                 break
             return getattr(module, step.kernel)(step)
-    raise ValueError(_lacks(step, "nor its fallback; build or flash firmware that has it"))
+    raise ValueError(
+        f"step {step.index} ({step.name}): this firmware has no {step.kernel} in MicroPython; mica build --for MODEL"
+        " has its kernel in C"
+    )
 
 
 def _definition(step):
@@ -192,10 +190,6 @@ def _definition(step):
     except (ValueError, TypeError, KeyError, AttributeError):
         step.want(False, "its definition is none")
     return found
-
-
-def _lacks(step, rest):
-    return f"step {step.index} ({step.name}): kernel {step.kernel} is not in this firmware, {rest}"
 
 
 def _user(f, step):
@@ -226,7 +220,10 @@ def attach(
             continue
         step = step or Step(model, i)
         if f is None and strict and i in missing_kernels:
-            raise ValueError(_lacks(step, "and strict=True rules out its fallback"))
+            raise ValueError(
+                f"step {i} ({step.name}): kernel {kernel} is not in this firmware, and strict=True rules out"
+                " its fallback"
+            )
         if strip:
             from mica.strips import fallback as by_rows
 

@@ -11,10 +11,7 @@ from array import array
 try:
     from _mica import see as rows
 except ImportError:  # a firmware that was built for models without pictures
-    try:
-        from mica.fallback.pictures import rows
-    except ImportError:
-        rows = None
+    rows = None
 
 # What the bytes of a frame are; rgb565: a word of 16 bits with its low byte first (le), or its high one (be).
 FORMATS: tuple[str, ...] = ("grey", "rgb565le", "rgb565be", "rgb888", "bgr888", "yuyv", "uyvy")

@@ -20,8 +20,6 @@ MOST_COMPLEX = 20
 MOST_PARAMETERS = 8
 # Functions above these limits, with their numbers. A row goes when its function has become simpler; none comes.
 COMPLEX = {
-    "axes_s8": 24,  # firmware/mica/fallback
-    "rows": 21,  # firmware/mica/fallback/pictures.py
     "see": 22,
     "text.__init__": 28,
     "decode": 21,

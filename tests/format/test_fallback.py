@@ -1,7 +1,8 @@
-"""The kernels in MicroPython (firmware/mica/fallback) give the host's bytes, and refuse steps that would fail."""
+"""Kernels of networks in MicroPython give the host's bytes and refuse steps that would fail; others are named."""
 
 from __future__ import annotations
 
+import re
 import struct
 import sys
 import zlib
@@ -20,15 +21,15 @@ from cases import CASES
 from one_step import model_of
 from test_corrupt import EDGES, places
 
-from mica import engine
 from mica.boards import load_board
 from mica.cli.verify import inputs_for
-from mica.file import codec, pictures
+from mica.file import codec
 from mica.file.codec import ModelFile
 from mica.format import records, schema
-from mica.kernels import KERNEL_BY_NAME, KERNELS
-from mica.link.board import Link
+from mica.kernels import FAMILIES, KERNEL_BY_NAME
+from mica.link.board import BoardError, Link
 from mica.link.unix_board import UnixBoard
+from mica.resources import data_dir
 from mica.run.host import HostRunner
 from mica.toolchain.build import build
 
@@ -103,7 +104,16 @@ def _check(board: Link, cases: list[Case]) -> None:
         assert not wrong
 
 
-@pytest.mark.parametrize("kernel", [k.name for k in KERNELS])
+IN_PYTHON = {
+    k.name
+    for family, rows in FAMILIES.items()
+    for k in rows
+    if (data_dir("firmware") / "mica" / "fallback" / f"{family}.py").exists()
+}
+NETWORKS = [make for make in MODELS if {s.kernel for s in make().steps} <= IN_PYTHON]
+
+
+@pytest.mark.parametrize("kernel", sorted(IN_PYTHON))
 def test_equals_oracle(kernel: str, bare_board: Link) -> None:
     """All cases that the C kernel is tested with, but for the largest."""
     cases = [c for c in CASES if c.kernel == kernel and sum(x.size for x in c.xs) + np.prod(c.q.dims) < 20000]
@@ -111,7 +121,7 @@ def test_equals_oracle(kernel: str, bare_board: Link) -> None:
     _check(bare_board, cases)
 
 
-@pytest.mark.parametrize("make", MODELS, ids=lambda m: m.__name__)
+@pytest.mark.parametrize("make", NETWORKS, ids=lambda m: m.__name__)
 def test_models(make: Callable[[], ModelFile], bare_board: Link) -> None:
     """Whole models, layer by layer: in place, states that live on, shapes of one tensor,
     outputs at the end of the run."""
@@ -152,7 +162,7 @@ EXPECTED_REFUSALS = ("can reach", "FAST", "expected a multiple of 16", "scratch"
 DAMAGED = 800  # files made of each model
 
 
-@pytest.mark.parametrize("make", MODELS, ids=lambda m: m.__name__)
+@pytest.mark.parametrize("make", NETWORKS, ids=lambda m: m.__name__)
 def test_damaged_models(make: Callable[[], ModelFile], bare_board: Link) -> None:
     """A file that loads runs without an exception. The host refuses more files only for bounds of sums and scratch."""
     good = codec.encode(make())
@@ -194,15 +204,23 @@ def test_damaged_models(make: Callable[[], ModelFile], bare_board: Link) -> None
     assert found.count("ran") > 20
 
 
-def test_pictures_without_their_kernel(board_of_module: Link) -> None:
-    """A firmware for models without pictures has no _mica.see, and mica.pictures is as exact without it."""
-    model = codec.decode(usermod_models.build()["seen"])
-    desired = pictures.read(model)
-    assert desired is not None
-    data = np.random.default_rng(6).integers(0, 256, 20 * 15 * 2, dtype=np.uint8).tobytes()
-    board_of_module.put(codec.encode(model), "model")
-    board_of_module.put(data, "frame")
-    ask = "import _mica\nimport mica\nfrom binascii import crc32\nm = mica.Model(model)\n"
-    ask += "m.see(frame, 20, 15, 'rgb565be')\nprint(hasattr(_mica, 'see'), crc32(m.input()))"
-    seen = engine.see(desired.frame(20, 15, "rgb565be"), data, desired.table)
-    assert board_of_module.exec(ask).decode().split() == ["False", str(zlib.crc32(seen.tobytes()))]
+def test_pictures_without_their_code(board_of_module: Link) -> None:
+    """A firmware for models without pictures has no _mica.see, and says so."""
+    board_of_module.put(usermod_models.build()["seen"], "model")
+    board_of_module.exec("import _mica\nimport mica\nm = mica.Model(model)\nassert not hasattr(_mica, 'see')")
+    with pytest.raises(BoardError, match="see: this firmware was built for models without pictures"):
+        board_of_module.exec("m.see(bytes(600), 20, 15, 'rgb565be')")
+
+
+@pytest.mark.parametrize("kernel", sorted({k.name for rows in FAMILIES.values() for k in rows} - IN_PYTHON))
+def test_those_without_python_are_named(kernel: str, bare_board: Link) -> None:
+    """Raise the step, the kernel and the command that helps, for a kernel that is not in MicroPython."""
+    model = next(m for m in (make() for make in MODELS) if any(s.kernel == kernel for s in m.steps))
+    missing = next(s for s in model.steps if s.kernel not in IN_PYTHON)
+    bare_board.put(codec.encode(model), "model")
+    line = rf"step \d+ \({re.escape(missing.name)}\): .* no {missing.kernel} in MicroPython; mica build --for MODEL has"
+    with pytest.raises(BoardError, match=line):
+        bare_board.exec("import mica\nmica.Model(model)")
+    own = sorted({s.kernel for s in model.steps} - IN_PYTHON)  # functions of the user's are the other way on
+    bare_board.exec(f"ran = []\nfor k in {own}: mica.register(k, lambda x, y, attributes, k=k: ran.append(k))")
+    assert bare_board.exec("mica.Model(model).run()\nprint(sorted(set(ran)))").decode().strip() == repr(own)

@@ -88,8 +88,8 @@ def run(args: argparse.Namespace) -> int:
             f" ({module.arch.boards}; kernels: {module.kernels})"
         )
     if kernels is not None:
-        others = "run in Python" if inside.fallback else "are refused"
-        print(f"kernels: {', '.join(sorted(kernels))}; models of others {others}")
+        others = "layers of other networks run in Python" if inside.fallback else "models of others are refused"
+        print(f"kernels: {', '.join(sorted(kernels))}; {others}")
     if inside.code:
         print("decision trees of these models: compiled; --tables makes the module smaller and them slower")
     print(f"MicroPython {modules[0].micropython}")
