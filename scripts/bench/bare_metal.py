@@ -12,6 +12,7 @@ import re
 import shutil
 import struct
 import subprocess
+import sys
 import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -26,6 +27,7 @@ from mica.boards import load_board
 from mica.boards.isa import Bench, isas
 from mica.errors import MicaError
 from mica.file.codec import DTYPE_NUMPY, ModelFile, TensorRecord, encode
+from mica.link import emulator
 from mica.packing.model import set_scratch
 from mica.reference.executor import ReferenceModel
 from mica.toolchain.cache import cache_dir
@@ -35,6 +37,7 @@ from mica.toolchain.source_lists import engine
 ROOT = Path(__file__).resolve().parents[2]
 BARE = Path(__file__).resolve().parent / "bare"
 USERMOD = ROOT / "usermod_c"
+VIRTUAL = "pico.py"  # in place of QEMU
 Array = np.ndarray
 
 FLAGS = (
@@ -286,13 +289,15 @@ def address_of(core: Core, program: Path, name: str) -> int:
 # --- running ----------------------------------------------------------------------------------------------------------
 
 
-@cache
-def node_modules() -> Path:
-    """The folder that holds rp2040js, which scripts/setup has installed."""
-    folder = cache_dir() / "npm" / "node_modules"
-    if not (folder / "rp2040js").is_dir():
-        raise MicaError("rp2040js is not installed; run scripts/setup")
-    return folder
+def command(core: Core, program: Path, block: Path | None = None, options: Sequence[str] = ()) -> list[str]:
+    """Return what runs a program. block: what the core finds at `core.jobs`. options: of pico.py, or more of QEMU's."""
+    if core.command[0] == VIRTUAL:
+        files = [hex(core.jobs), str(block)] if block else []
+        return [sys.executable, "-B", str(BARE / VIRTUAL), *options, str(emulator.install()), str(program), *files]
+    need_program(core.command[0], "qemu-system-arm" if "arm" in core.command[0] else "qemu-system-misc")
+    loader = ["-device", f"loader,file={block},addr={core.jobs:#x},force-raw=on"] if block else []
+    how = ["-display", "none", "-monitor", "none", "-icount", "shift=0"]
+    return [*core.command, *how, "-kernel", str(program), *loader, *options]
 
 
 def _block(jobs: Sequence[Job]) -> bytes:
@@ -330,23 +335,16 @@ def run(
     totals = cache_dir() / "bench" / f"cycles-{os.getpid()}.txt"
     block = cache_dir() / "bench" / f"jobs-{os.getpid()}.bin"
     block.write_bytes(_block(jobs))
-    if core.command[0] == "node":
-        need_program("node", "nodejs")
-        command = ["node", str(BARE / "rp2040.mjs"), *([f"--xip={xip}"] if xip is not None else [])]
-        command += ["--cold"] if cold else []
-        command += [str(node_modules()), str(program), hex(core.jobs), str(block)]
-    else:
-        need_program(core.command[0], "qemu-system-arm" if "arm" in core.command[0] else "qemu-system-misc")
-        command = [
-            *core.command, "-display", "none", "-monitor", "none", "-icount", "shift=0", "-kernel", str(program),
-            "-device", f"loader,file={block},addr={core.jobs:#x},force-raw=on",
-        ]  # fmt: skip
-        if cycles is not None:
-            mark = address_of(core, program, cycle_tables.MARK)
-            places = (core.code, core.jobs) if xip is not None else None
-            command += cycle_tables.options(core.command[0], cycles, mark, totals, places, cold)
+    options = []
+    if core.command[0] == VIRTUAL:
+        options = [*([f"--xip={xip}"] if xip is not None else []), *(["--cold"] if cold else [])]
+    elif cycles is not None:
+        mark = address_of(core, program, cycle_tables.MARK)
+        places = (core.code, core.jobs) if xip is not None else None
+        options = cycle_tables.options(core.command[0], cycles, mark, totals, places, cold)
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=timeout, stdin=subprocess.DEVNULL)
+        started = command(core, program, block, options)
+        done = subprocess.run(started, capture_output=True, text=True, timeout=timeout, stdin=subprocess.DEVNULL)
     except subprocess.TimeoutExpired:
         raise MicaError(f"the benchmark on {core.name} did not end in {timeout:.0f} s") from None
     finally:
@@ -397,7 +395,7 @@ def available(core: Core) -> str:
     """Why a core cannot be used here, or nothing."""
     if shutil.which(f"{core.tools[0]}gcc") is None:
         return f"{core.tools[0]}gcc is not installed: apt install {core.tools[1]}"
-    if shutil.which(core.command[0]) is None:
+    if core.command[0] != VIRTUAL and shutil.which(core.command[0]) is None:
         return f"{core.command[0]} is not installed"
     return ""
 

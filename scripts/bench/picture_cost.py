@@ -14,7 +14,7 @@ from pathlib import Path
 
 import bare_metal
 import numpy as np
-from bare_metal import BARE, CORES, FLAGS, USERMOD, Core, fnv, node_modules
+from bare_metal import BARE, CORES, FLAGS, USERMOD, Core, fnv
 
 from mica.file.pictures import Frame
 from mica.format.schema import PICTURE_FLAGS, PICTURE_FORMATS
@@ -84,14 +84,8 @@ def measure(core: Core, named: Sequence[tuple[str, Frame]], xip: int | None = No
         program = build(core, Path(folder))
         block = Path(folder) / "block"
         block.write_bytes(struct.pack("<I", len(named)) + jobs + body)
-        if core.command[0] == "node":
-            command = ["node", str(BARE / "rp2040.mjs"), *([f"--xip={xip}"] if xip is not None else [])]
-            command += [str(node_modules()), str(program), hex(core.jobs), str(block)]
-        else:
-            command = [
-                *core.command, "-display", "none", "-monitor", "none", "-icount", "shift=0", "-kernel", str(program),
-                "-device", f"loader,file={block},addr={core.jobs:#x},force-raw=on",
-            ]  # fmt: skip
+        options = [f"--xip={xip}"] if xip is not None else []
+        command = bare_metal.command(core, program, block, options)
         done = subprocess.run(command, capture_output=True, text=True, timeout=300, stdin=subprocess.DEVNULL)
     lines = [line.split() for line in (done.stdout + done.stderr).splitlines()]
     found = [[int(word, 16) for word in line[1:]] for line in lines if line[:1] == ["S"]]

@@ -11,7 +11,7 @@ from pathlib import Path
 import bare_metal
 import numpy as np
 import pytest
-from bare_metal import BARE, CORES, FLAGS, USERMOD, Core, fnv, node_modules
+from bare_metal import BARE, CORES, FLAGS, USERMOD, Core, fnv
 from targets import ALL
 
 from mica.reference import learning
@@ -48,13 +48,7 @@ def measure(core: Core, kind: int, setting: int, x: np.ndarray) -> list[tuple[in
         program, block = build(core, Path(folder)), Path(folder) / "block"
         head = struct.pack("<9i", kind, WIDTH, KEEP, setting, 0, 0, 0, CLASSES, steps)
         block.write_bytes(head + x.tobytes())
-        if core.command[0] == "node":
-            command = ["node", str(BARE / "rp2040.mjs"), str(node_modules()), str(program), hex(core.jobs), str(block)]
-        else:
-            command = [
-                *core.command, "-display", "none", "-monitor", "none", "-icount", "shift=0", "-kernel", str(program),
-                "-device", f"loader,file={block},addr={core.jobs:#x},force-raw=on",
-            ]  # fmt: skip
+        command = bare_metal.command(core, program, block)
         done = subprocess.run(command, capture_output=True, text=True, timeout=300, stdin=subprocess.DEVNULL)
     lines = [line.split() for line in (done.stdout + done.stderr).splitlines()]
     assert ["D"] in lines, done.stdout + done.stderr

@@ -112,13 +112,8 @@ def build_for(core: bare_metal.Core, folder: Path, sources: Sequence[Path]) -> P
 
 def emulate(core: bare_metal.Core, elf: Path, serial: str | None = None) -> str:
     """Return what a program prints. serial: what its serial port receives."""
-    if core.command[0] == "node":
-        job = elf.with_name("job")
-        job.write_bytes(bytes(4))
-        run = ["node", bare_metal.BARE / "rp2040.mjs", bare_metal.node_modules(), elf, hex(core.jobs), job]
-    else:
-        run = [*core.command, "-display", "none", "-monitor", "none", "-icount", "shift=0", "-kernel", elf]
-        run += ["-serial", "stdio"] if serial is not None and "-serial" not in core.command else []
+    options = ["-serial", "stdio"] if serial is not None and "-serial" not in core.command else []
+    run = bare_metal.command(core, elf, options=options)
     given = {"input": serial} if serial is not None else {"stdin": subprocess.DEVNULL}
     done = subprocess.run(run, capture_output=True, text=True, timeout=600, check=False, **given)
     return done.stdout + done.stderr

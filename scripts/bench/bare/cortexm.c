@@ -1,5 +1,5 @@
 // Cortex-M: reset, semihosting, and a counter. With BENCH_CYCLES the runner answers semihosting call 0x100 with the
-// core's cycles (rp2040js); elsewhere SysTick counts down at the processor clock, as QEMU's -icount has it.
+// core's cycles (pico.py); elsewhere SysTick counts down at the processor clock, as QEMU's -icount has it.
 #include <string.h>
 
 #include "board.h"
