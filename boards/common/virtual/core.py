@@ -18,7 +18,7 @@ from unicorn import arm_const as arm
 R = [getattr(arm, f"UC_ARM_REG_R{i}") for i in range(13)] + [arm.UC_ARM_REG_SP, arm.UC_ARM_REG_LR, arm.UC_ARM_REG_PC]
 FRAME = [*R[:4], R[12], R[14]]
 FLOATS = [*(getattr(arm, f"UC_ARM_REG_S{i}") for i in range(16)), arm.UC_ARM_REG_FPSCR]
-PC, XPSR, CONTROL = arm.UC_ARM_REG_PC, arm.UC_ARM_REG_XPSR, arm.UC_ARM_REG_CONTROL
+PC, XPSR, CONTROL, FLAGS = arm.UC_ARM_REG_PC, arm.UC_ARM_REG_XPSR, arm.UC_ARM_REG_CONTROL, arm.UC_ARM_REG_APSR_NZCV
 MASKS = (arm.UC_ARM_REG_PRIMASK, arm.UC_ARM_REG_BASEPRI, arm.UC_ARM_REG_FAULTMASK)
 
 HARD_FAULT, SVCALL, PENDSV, SYSTICK, FIRST_IRQ = 3, 11, 14, 15, 16
@@ -30,7 +30,7 @@ WFI = b"\x30\xbf"
 THUMB = 1 << 24
 
 # What Unicorn calls exceptions.
-UNDEFINED, SVC, BKPT, EXIT, NO_COPROCESSOR = 1, 2, 7, 8, 17
+UNDEFINED, SVC, NOT_ALIGNED, BKPT, EXIT, NO_COPROCESSOR = 1, 2, 4, 7, 8, 17
 
 
 class Around(Protocol):
@@ -73,7 +73,7 @@ class Core:
         self.tick_flag = False
         self.doubles = Doubles()
         self.state.event = self.state.masked = 0
-        self.uc.reg_write(XPSR, THUMB)
+        self.set_xpsr(THUMB)
         for mask in (*MASKS, CONTROL):
             self.uc.reg_write(mask, 0)
         self.chip.systick_changed(self)
@@ -83,6 +83,11 @@ class Core:
         self.uc.reg_write(R[14], link)
         self.state.pc = entry & ~1
         self.asleep = False
+
+    def set_xpsr(self, value: int) -> None:
+        """Write XPSR. Unicorn sees that a handler begins or ends when the flags alone are written."""
+        self.uc.reg_write(XPSR, value)
+        self.uc.reg_write(FLAGS, value)
 
     def arguments(self) -> list[int]:
         """Return those of a function that was called: r0 to r3."""
@@ -182,7 +187,7 @@ class Core:
         handler = bool(self.active)
         link = EXC_RETURN | (0 if handler else 8) | (0 if floats else NO_FLOATS)
         self.active.append(n)
-        uc.reg_write(XPSR, THUMB | n)
+        self.set_xpsr(THUMB | n)
         uc.reg_write(CONTROL, control & ~FPCA)
         uc.reg_write(R[13], new)
         uc.reg_write(R[14], link)
@@ -209,7 +214,7 @@ class Core:
         uc.reg_write(CONTROL, control | FPCA if with_floats else control & ~FPCA)
         for r, v in zip(FRAME, frame, strict=False):
             uc.reg_write(r, v)
-        uc.reg_write(XPSR, frame[7] & ~0x200)
+        self.set_xpsr(frame[7] & ~0x200)
         uc.reg_write(R[13], sp + (104 if with_floats else 32) + (4 if frame[7] & 0x200 else 0))
         state.pc = frame[6] & ~1
         state.cycles += 10
@@ -245,6 +250,8 @@ class Core:
         elif kind in (UNDEFINED, NO_COPROCESSOR):
             self.chip.coprocessor(self, *struct.unpack("<HH", self.chip.bytes_at(self.state.pc, 4)))
             self.state.pc += 4
+        elif kind == NOT_ALIGNED:
+            self.stop("fault: an access that is not aligned")
         else:
             self.stop(f"fault (Unicorn's exception {kind})")
 

@@ -168,7 +168,8 @@ class Processor:
 
     def __init__(self, native: Native, number: int) -> None:
         self.native = native
-        self.uc = uc = unicorn.Uc(unicorn.UC_ARCH_ARM, unicorn.UC_MODE_THUMB | unicorn.UC_MODE_MCLASS)
+        # With UC_MODE_MCLASS it takes a Cortex-M33, whatever model is asked for.
+        self.uc = uc = unicorn.Uc(unicorn.UC_ARCH_ARM, unicorn.UC_MODE_THUMB)
         uc.ctl_set_cpu_model(native.facts.cpu)
         self.state = State(uc._uch, ctypes.addressof(native._unicorn), ctypes.addressof(native._memories))
         self.state.number = number
