@@ -1,8 +1,9 @@
-"""The virtual Pico's core refuses what a Cortex-M0+ refuses."""
+"""The virtual Pico's core refuses what a Cortex-M0+ refuses, and the page's Pico has the same answers."""
 
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -12,6 +13,8 @@ from typing import Any
 import pytest
 
 from mica.link import emulator
+from mica.resources import data_dir
+from mica.web import site
 
 HERE = Path(__file__).resolve().parent
 DATA, BKPT = 0x20020000, 0xBE00
@@ -60,3 +63,27 @@ def test_instructions_of_a_larger_core_are_faults(code: tuple[int, int]) -> None
     """A wide move, a division, and a wide load."""
     (found,) = run([{"code": [*code, BKPT], "registers": [0, DATA, *[1] * 11, STACK], "data": "00" * 64}])
     assert found["stopped"] != "end" and found["cycles"] < 10, found
+
+
+def signed(x: int) -> int:
+    return x - ((x & 1 << 31) << 1)
+
+
+def test_both_emulators_have_the_same_answers(tmp_path: Path) -> None:
+    """Registers, flags, memory and cycles of random programs, and of sums whose answer the manual tells."""
+    folder = tmp_path / "pico"
+    shutil.copytree(data_dir("host_tools/web") / "page" / "pico", folder)
+    site.write_emulator(folder)
+    command = ["node", HERE / "m0plus_programs.mjs", folder, "300"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+    both = json.loads(done.stdout)
+    assert len(both) == 300 + 256
+    found = run([case for case, _ in both])
+    for (case, page), ours in zip(both, found, strict=True):
+        assert page == ours, " ".join(f"{half:04x}" for half in case["code"])
+    for (case, _), ours in zip(both[:256], found, strict=False):
+        (b, carry, a), op = (case["registers"][k] for k in (1, 3, 4)), case["code"][2]
+        total = signed(a) + (signed(b) if op == 0x4148 else -signed(b) - 1) + carry
+        assert ours["registers"][0] == total & 0xFFFFFFFF
+        assert ours["registers"][7] == (total != signed(total & 0xFFFFFFFF))

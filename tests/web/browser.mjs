@@ -18,7 +18,7 @@ export async function serve(folder, path = '/some/path/', more = {}) {
     if (name.slice(path.length) in more) return send(200, more[name.slice(path.length)], 'application/octet-stream');
     try {
       const file = join(folder, normalize(name.slice(path.length) || 'index.html'));
-      return send(200, readFileSync(file), TYPES[extname(file)] ?? 'application/octet-stream');
+      return send(200, readFileSync(file), TYPES[extname(file)] ?? 'application/octet-stream', { 'content-security-policy': `${POLICY}; style-src 'self'` });
     } catch {
       return send(404, '');
     }

@@ -26,7 +26,6 @@ POLICY = (
     "img-src 'self' data:; connect-src 'self'; worker-src 'self'; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
-WORKER = "default-src 'none'; script-src 'self' 'unsafe-eval'"
 MOST_BYTES = 64 << 20  # of a model that is sent
 
 
@@ -62,9 +61,7 @@ class _Handler(BaseHTTPRequestHandler):
         if not self._is_ours() or path is None:
             self._send(404, b"not found", "text/plain")
             return
-        # The virtual Pico's worker makes code out of the board's: a policy of its own allows that and no network.
-        policy = WORKER if name.startswith("pico/") else POLICY
-        self._send(200, path.read_bytes(), TYPES.get(path.suffix, "application/octet-stream"), policy)
+        self._send(200, path.read_bytes(), TYPES.get(path.suffix, "application/octet-stream"))
 
     def do_POST(self) -> None:
         size = self.headers.get("Content-Length", "")
@@ -87,11 +84,11 @@ class _Handler(BaseHTTPRequestHandler):
         origin = self.headers.get("Origin")
         return host.rpartition(":")[0] in ("127.0.0.1", "localhost") and origin in (None, f"http://{host}")
 
-    def _send(self, code: int, body: bytes, kind: str, policy: str = POLICY) -> None:
+    def _send(self, code: int, body: bytes, kind: str) -> None:
         small = "gzip" in self.headers.get("Accept-Encoding", "") and len(body) > 1000
         body = gzip.compress(body, 6) if small else body
         self.send_response(code)
-        headers = {"Content-Type": kind, "Content-Length": str(len(body)), "Content-Security-Policy": policy}
+        headers = {"Content-Type": kind, "Content-Length": str(len(body)), "Content-Security-Policy": POLICY}
         headers |= {"X-Content-Type-Options": "nosniff", "Cache-Control": "no-cache", "Referrer-Policy": "no-referrer"}
         for name, value in (headers | ({"Content-Encoding": "gzip"} if small else {})).items():
             self.send_header(name, value)

@@ -2,8 +2,7 @@
 and what is known of them (site.json).
 
 index.html  *.mjs  page.css  site.json
-pico/       the virtual Pico: worker.mjs, scripts of boards/common/rp2040, rp2040js, bootrom.bin, flash.gz, places.json,
-            embedding.mica
+pico/       the virtual Pico: worker.mjs and its scripts, rp2040js, bootrom.bin, flash.gz, places.json, embedding.mica
 native/     the package of `mica natmod --package`
 examples/   of firmware/
 engine/     mica.mjs  mica.wasm  mica-plain.wasm
@@ -177,7 +176,6 @@ def _pico(folder: Path, models: list[Path], progress: Progress) -> None:
     built = build(board, progress=progress)
     image = firmware_image.read(board, built.image)
     content = firmware_image.with_models(image, firmware_image.read_models(models)).as_file()
-    scripts = rp2040js.install(progress)
     flash = bytearray()
     spans: list[list[int]] = []  # of the file: offset, bytes
     for block in uf2.parse(content, "the image"):
@@ -199,21 +197,19 @@ def _pico(folder: Path, models: list[Path], progress: Progress) -> None:
     (folder / "flash.gz").write_bytes(gzip.compress(bytes(flash), 9, mtime=0))
     notices.write(board, built, folder / "flash.gz")
     shutil.copyfile(emulator.boot_rom(progress), folder / "bootrom.bin")
-    for path in scripts.glob("*.mjs"):
-        _script(path, folder / path.name)
-    library = scripts.parent / "node_modules" / "rp2040js"
+    write_emulator(folder, progress)
+
+
+def write_emulator(folder: Path, progress: Progress = quiet) -> None:
+    """Put into the folder of the page's scripts for its Pico what they import. Raises MicaError."""
+    table = (data_dir("boards") / "common" / "flash.json").read_text(encoding="utf-8")
+    (folder / "flash.json.mjs").write_text(f"export default {table};\n", encoding="utf-8")
+    library = rp2040js.install(progress)
     shutil.copytree(library / "dist" / "esm", folder / "rp2040js", ignore=shutil.ignore_patterns("*.d.ts", "gdb"))
     shutil.copyfile(library / "LICENSE", folder / "rp2040js" / "LICENSE")
     index = folder / "rp2040js" / "index.js"
     text = index.read_text(encoding="utf-8")
     index.write_text(re.sub(r"export \{[^}]*\} from '\./gdb/.*\n", "", text), encoding="utf-8")
-
-
-def _script(source: Path, target: Path) -> None:
-    """A script for Node.js, whose packages are files here."""
-    text = source.read_text(encoding="utf-8")
-    text = text.replace("from 'rp2040js'", "from './rp2040js/index.js'").replace("from 'node:fs'", "from './flash.mjs'")
-    target.write_text(text, encoding="utf-8")
 
 
 def costs(data: bytes) -> list[dict[str, Any]]:

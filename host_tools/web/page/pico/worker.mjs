@@ -1,7 +1,6 @@
-// The page's Pico in a worker: boards/common/rp2040, without sensors. It has no network: the page sends what it needs.
+// The page's Pico in a worker, without sensors. It has no network: the page sends what it needs.
 // In: {flash, bootrom} begins, {data} goes to the USB serial port, {open} opens or closes that.
 // Out: {data}, {idle} at the prompt after each reset, {stopped}.
-import { put } from './flash.mjs';
 import { Machine } from './machine.mjs';
 import { UsbSerial } from './usb.mjs';
 
@@ -64,8 +63,7 @@ function turn() {
 
 onmessage = ({ data: message }) => {
   if (message.flash) {
-    put(message.flash);
-    machine = new Machine(new Uint32Array(message.bootrom.buffer), '');
+    machine = new Machine(new Uint32Array(message.bootrom.buffer), message.flash);
     connect();
     soon();
   }

@@ -12,7 +12,7 @@
 import { Processor } from './processor.mjs';
 import { CoreSio, FIFO_IRQ, Fifos } from './sio.mjs';
 
-const QUANTUM = 100; // cycles; a turn ends with a block of translated code, at most 64 instructions later
+export const QUANTUM = 100; // cycles
 const FLASH_BASE = 0x10000000;
 const XIP_END = 0x14000000;
 const PSM = 0x40010; // its page
@@ -36,7 +36,6 @@ export class SecondCore {
     this.state = OFF;
     this.received = []; // what the boot ROM was sent
     this.debt = 0; // cycles that core 0 is ahead
-    this.wokenAt = null; // in core 0's cycles: when in its turn it has woken this one
     this.fifos = new Fifos((core, on) => this.fifoInterrupt(core, on));
     const { sio, peripherals } = machine.rp2040;
     this.sharedSio = { readUint32: sio.readUint32.bind(sio), writeUint32: sio.writeUint32.bind(sio) };
@@ -103,7 +102,6 @@ export class SecondCore {
     core.LR = this.rp2040.readUint16(ROM_ENDED);
     core.PC = entry & ~1;
     this.state = RUNNING;
-    this.debt = 0;
     this.woken();
   }
 
@@ -146,14 +144,14 @@ export class SecondCore {
       first.setInterrupt(irq, on);
       this.interrupt(irq, on);
     };
-    this.processor = new Processor(view, machine.content.length, (message) => machine.stop('crash', message), machine.processor, machine.flash);
+    this.processor = new Processor(view, (message) => machine.stop('crash', message), machine.flash);
     this.processor.onEvent = () => {
-      if (this.receive(first, machine.processor)) {
+      if (this.receive(first)) {
         this.endTurn();
       }
     };
     machine.processor.onEvent = () => {
-      if (this.state === RUNNING && this.receive(this.core, this.processor)) {
+      if (this.state === RUNNING && this.receive(this.core)) {
         this.woken();
       }
     };
@@ -162,8 +160,8 @@ export class SecondCore {
   // --- what wakes a core
 
   // SEV of the other core. Returns whether it was asleep and is not now.
-  receive(core, processor) {
-    if (core.waiting && processor.fetch((core.PC & ~1) - 2) === WFE) {
+  receive(core) {
+    if (core.waiting && this.rp2040.readUint16((core.PC & ~1) - 2) === WFE) {
       core.waiting = false;
       return true;
     }
@@ -197,15 +195,14 @@ export class SecondCore {
 
   // Core 0, in its turn, has something for us to do.
   woken() {
-    this.wokenAt = this.first.cycles;
     this.debt = 0;
-    this.machine.processor.state.limit = 0;
+    this.machine.processor.limit = 0;
   }
 
   // Let core 0 go on, whose turn may be next.
   endTurn() {
     if (this.processor !== null) {
-      this.processor.state.limit = 0;
+      this.processor.limit = 0;
     }
   }
 
@@ -223,49 +220,26 @@ export class SecondCore {
     return !core.waiting;
   }
 
-  // How many cycles core 0 may run before it is our turn.
-  get turn() {
-    return this.awake ? QUANTUM : Infinity;
-  }
-
-  // Core 0 has had its turn, which began at its cycle `from`.
-  follow(from) {
-    if (this.state !== RUNNING || this.core.waiting) {
-      return;
-    }
-    this.debt += this.first.cycles - (this.wokenAt ?? from);
-    this.wokenAt = null;
-    while (this.debt > 0 && this.state === RUNNING && !this.core.waiting && this.machine.stopped === null) {
-      this.run(this.first.cycles);
-    }
+  // Run for so many cycles, or until it sleeps, beside core 0, whose turn began at its cycle `begin`. Returns how many
+  // have passed.
+  run(begin, cycles) {
+    const { core, processor, machine } = this;
+    const from = core.cycles;
+    this.debt += cycles;
+    processor.ahead = begin + cycles + machine.clock.skipped - this.debt - from;
+    processor.run(from + this.debt);
+    this.debt = core.waiting ? 0 : this.debt - (core.cycles - from);
+    return Math.min(cycles, core.cycles - from);
   }
 
   // Core 0 sleeps: run for `cycles`, or until it wakes. Returns how long that was.
   alone(cycles) {
     const { clock } = this.machine;
-    const before = Math.max(1, Math.min(cycles, Math.ceil(clock.idleNanos / clock.nanosPerCycle)));
-    this.wokenAt = null;
-    this.debt += before;
-    if (this.debt > 0) {
-      this.run(this.first.cycles + before);
-    }
-    const left = Math.max(0, this.debt);
-    this.debt -= left;
-    const passed = before - left;
+    const most = Math.max(1, Math.min(cycles, Math.ceil(clock.idleNanos / clock.nanosPerCycle)));
+    const passed = this.run(this.first.cycles, most);
+    this.debt = Math.min(0, this.debt);
     clock.skip(passed * clock.nanosPerCycle);
     return passed;
-  }
-
-  // Catch up with core 0's cycle `end`.
-  run(end) {
-    const { core, processor, machine } = this;
-    const from = core.cycles;
-    processor.ahead = end + machine.clock.skipped - this.debt - from;
-    processor.run(from + this.debt);
-    this.debt -= core.cycles - from;
-    if (core.waiting) {
-      this.debt = Math.min(this.debt, 0);
-    }
   }
 
   // --- flash
@@ -280,9 +254,5 @@ export class SecondCore {
     return other.PC >= FLASH_BASE && other.PC < XIP_END && !other.waiting
       ? `core ${core === this.first ? 1 : 0} runs code in flash while the other core writes flash`
       : null;
-  }
-
-  flashChanged(offset, size) {
-    this.processor?.flashChanged(offset, size);
   }
 }

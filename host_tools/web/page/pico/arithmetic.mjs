@@ -12,8 +12,6 @@ const ARITHMETIC = 0x1c; // ours: from here on the ROM has nothing but these fun
 const { floats } = TABLE.rp2040;
 const TABLES = { 0x4653: floats.SF, 0x4453: floats.SD };
 
-export const NONE = { first: ROM_BYTES, costs: new Map() };
-
 // {first, costs}: where these functions begin, and cycles by the address of each. `words`: the ROM.
 export function arithmeticOf(words) {
   const half = (at) => (words[at >> 2] >>> (8 * (at & 2))) & 0xffff;
@@ -30,11 +28,5 @@ export function arithmeticOf(words) {
 // Whether code at `pc` takes no time.
 export const isFree = (arithmetic, pc) => pc >= arithmetic.first && pc < ROM_BYTES;
 
-// JavaScript that charges a call of the function at `start`, unless it is another of them that calls.
-export function charge(arithmetic, start) {
-  const cycles = arithmetic.costs.get(start);
-  return cycles === undefined ? '' : `if (R[14] >>> 0 >= ${ROM_BYTES}) c += ${cycles};`;
-}
-
-// Cycles of the instruction at `pc`, one by one. link: LR.
+// Cycles of such an instruction at `pc`; calls among them take none, too. link: LR.
 export const costAt = (arithmetic, pc, link) => (link >>> 0 < ROM_BYTES ? 0 : (arithmetic.costs.get(pc) ?? 0));

@@ -1,14 +1,12 @@
-// The virtual Pico without its surroundings: an RP2040 with our boot ROM, flash kept in a file, and a cycle counter.
+// The page's Pico without its surroundings: an RP2040 with our boot ROM, flash, and a cycle counter.
 
-import fs from 'node:fs';
-import { BasePeripheral, RP2040 } from 'rp2040js';
+import { BasePeripheral, RP2040 } from './rp2040js/index.js';
 import { arithmeticOf } from './arithmetic.mjs';
 import { CycleClock } from './clock.mjs';
-import { Flash } from './xip.mjs';
 import { Processor } from './processor.mjs';
-import { SecondCore } from './second_core.mjs';
+import { QUANTUM, SecondCore } from './second_core.mjs';
+import { Flash } from './xip.mjs';
 
-export const FLASH_BYTES = 2 * 1024 * 1024;
 const SECTOR = 4096;
 
 // Numbers of BKPT in the boot ROM; bootrom.c has them too.
@@ -49,12 +47,12 @@ class CycleCounter extends BasePeripheral {
       case 12:
         return this.low(this.machine.second.cycles);
       case 40:
-        return this.low(this.machine.processor.state.waits);
+        return this.low(this.machine.processor.waits);
       case 44:
       case 52:
         return this.high;
       case 48:
-        return this.low(this.machine.second.processor?.state.waits ?? 0);
+        return this.low(this.machine.second.processor?.waits ?? 0);
       default:
         return 0;
     }
@@ -75,13 +73,10 @@ const WATCHDOG = 0x40058; // its page
 const hex = (n) => `0x${(n >>> 0).toString(16).padStart(8, '0')}`;
 
 export class Machine {
-  // `flash` is the name of a file of FLASH_BYTES bytes. `idealMemory`: nothing waits for flash.
-  constructor(bootrom, flash, idealMemory = false) {
-    this.idealMemory = idealMemory;
+  // `content`: of its flash.
+  constructor(bootrom, content) {
     this.bootrom = bootrom;
-    this.file = fs.openSync(flash, 'r+');
-    this.content = new Uint8Array(FLASH_BYTES);
-    fs.readSync(this.file, this.content, 0, FLASH_BYTES, 0);
+    this.content = content;
     this.stopped = null;
     this.resetRequested = false;
     this.cyclesBefore = 0; // of the chips before the last reset
@@ -120,13 +115,13 @@ export class Machine {
     watchdog.onWatchdogTrigger = () => {
       watchdog.alarm.enable = false; // it would ring again at once, for ever
       this.resetRequested = true;
-      this.processor.state.limit = 0;
+      this.processor.limit = 0;
     };
     this.rp2040.onBreak = (code) => this.trap(code, this.core);
-    this.flash = new Flash(this, this.idealMemory);
-    this.processor = new Processor(this.rp2040, FLASH_BYTES, (message) => this.stop('crash', message), null, this.flash);
+    this.flash = new Flash(this);
+    this.processor = new Processor(this.rp2040, (message) => this.stop('crash', message), this.flash);
     this.clock.onDeadline = (deadline) => {
-      this.processor.state.limit = Math.min(this.processor.state.limit, deadline);
+      this.processor.limit = Math.min(this.processor.limit, deadline);
     };
     this.second = new SecondCore(this);
   }
@@ -137,7 +132,7 @@ export class Machine {
 
   stop(kind, message) {
     this.stopped ??= new Stopped(kind, message);
-    this.processor.state.limit = 0;
+    this.processor.limit = 0;
     this.second.endTurn();
   }
 
@@ -166,53 +161,46 @@ export class Machine {
   }
 
   erase(offset, size) {
-    if (offset % SECTOR !== 0 || size % SECTOR !== 0 || offset + size > FLASH_BYTES) {
+    if (offset % SECTOR !== 0 || size % SECTOR !== 0 || offset + size > this.content.length) {
       return this.stop('crash', `flash erase of ${size} bytes at ${hex(offset)}: not whole sectors of the chip`);
     }
     this.content.fill(0xff, offset, offset + size);
-    this.flashChanged(offset, size);
+    this.rp2040.flash.set(this.content.subarray(offset, offset + size), offset);
   }
 
   program(offset, source, size) {
-    if (offset % 256 !== 0 || size % 256 !== 0 || offset + size > FLASH_BYTES) {
+    if (offset % 256 !== 0 || size % 256 !== 0 || offset + size > this.content.length) {
       return this.stop('crash', `flash write of ${size} bytes at ${hex(offset)}: not whole pages of the chip`);
     }
     for (let i = 0; i < size; i++) {
       this.content[offset + i] &= this.rp2040.readUint8(source + i); // writing only clears bits
     }
-    this.flashChanged(offset, size);
-  }
-
-  flashChanged(offset, size) {
-    const changed = this.content.subarray(offset, offset + size);
-    this.rp2040.flash.set(changed, offset);
-    fs.writeSync(this.file, changed, 0, size, offset);
-    this.processor.flashChanged(offset, size);
-    this.second.flashChanged(offset, size);
+    this.rp2040.flash.set(this.content.subarray(offset, offset + size), offset);
   }
 
   // Execute until `cycles` more are done, both cores sleep, or it must stop. Returns whether they sleep.
   run(cycles) {
-    const { core, clock, second } = this;
+    const { core, clock, second, processor } = this;
     let end = core.cycles + cycles;
     while (core.cycles < end && this.stopped === null && !this.resetRequested) {
       if (core.cycles >= clock.deadline) {
         clock.ring();
       }
-      if (core.waiting) {
-        if (!(core.interruptsUpdated && core.checkForInterrupts())) {
-          if (!second.awake) {
-            return true;
-          }
-          end -= second.alone(end - core.cycles);
-          continue;
+      const both = second.awake;
+      if (core.waiting && !(core.interruptsUpdated && core.checkForInterrupts())) {
+        if (!both) {
+          return true;
         }
-        core.waiting = false;
+        end -= second.alone(end - core.cycles);
+        continue;
       }
+      core.waiting = false;
       const from = core.cycles;
-      this.processor.ahead = clock.skipped;
-      this.processor.run(Math.min(end, clock.deadline, from + second.turn));
-      second.follow(from);
+      processor.ahead = clock.skipped;
+      processor.run(Math.min(end, clock.deadline, both ? from + QUANTUM : Infinity));
+      if (both) {
+        second.run(from, core.cycles - from);
+      }
     }
     return false;
   }

@@ -1,8 +1,6 @@
-// The cache in front of flash, and the bus behind it: which words a chip has, and until when somebody waits. The geometry is that of
-// ../flash.json. Times are cycles of core 0 since power-on, those that it slept included.
+// The cache in front of flash, and the bus behind it: which words a chip has, and until when somebody waits. The
+// geometry is that of boards/common/flash.json. Times are cycles of core 0 since power-on, those that it slept included.
 
-const FLASH_BASE = 0x10000000;
-const FLASH_BYTES = 0x1000000;
 const REMEMBERED = 8; // spans of the bus that one core has taken ahead of the other
 
 // Words of flash in two ways. `first` and `second` have a number for each word that a way can hold, in the order of addresses: which part of
@@ -104,34 +102,4 @@ export class Bus {
     this.free = Math.max(this.free, end);
     return end;
   }
-}
-
-// The words of flash that code takes, in pieces that are executed as a whole: by the instruction where each begins.
-export function pieces(parts) {
-  const found = new Map();
-  let words = null;
-  for (const part of parts) {
-    const offset = part.pc - FLASH_BASE;
-    if (offset >>> 0 >= FLASH_BYTES) {
-      return found;
-    }
-    if (words === null) {
-      words = new Set();
-      found.set(part.pc, words);
-    }
-    for (let at = offset; at < offset + (part.size ?? 2); at += 2) {
-      words.add(at & ~3);
-    }
-    if (part.next !== undefined && part.next.cond !== undefined && part.next.cond !== null) {
-      words = null;
-    }
-  }
-  return found;
-}
-
-// Look words of code up in the flash cache. `k`: cycles of the block before them.
-export function lookUp(words, k, { mask, shift }) {
-  const offsets = [...words];
-  const known = offsets.map((offset) => `F[${(offset >> 2) & mask}] !== ${offset >> shift}`);
-  return `X.accesses += ${offsets.length}; if (${known.join(' || ')}) M.code([${offsets.join(', ')}], c + ${k});`;
 }

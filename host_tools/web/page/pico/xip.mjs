@@ -1,7 +1,7 @@
 // Flash as the RP2040's cores see it: SSI, cache, stream and their registers (RP2040 datasheet, 2.6.3 and 4.10). A word that the cache
 // lacks takes what the SSI's registers say: clocks for a command, an address, a wait and 32 bits of data, at the divider.
 
-import { BasePeripheral } from 'rp2040js';
+import { BasePeripheral } from './rp2040js/index.js';
 import { Bus, Cache } from './cache.mjs';
 import TABLE from './flash.json.mjs';
 
@@ -23,10 +23,9 @@ const NEVER = Infinity;
 const AHEAD = 8; // words of the stream after which time is looked at, where DMA takes them
 
 export class Flash {
-  // `ideal`: nothing waits. `stop(message)` is called for what makes the chip fault.
-  constructor(machine, ideal) {
+  constructor(machine) {
     const { rp2040, clock } = machine;
-    Object.assign(this, { machine, rp2040, clock, ideal });
+    Object.assign(this, { machine, rp2040, clock });
     const { filled, resumes, fifo } = TABLE.rp2040;
     this.cache = new Cache(TABLE.cache, filled);
     this.first = this.cache.first; // for a quick look
@@ -83,7 +82,7 @@ export class Flash {
     const address = (4 * ((how >> 2) & 15)) / (kind === 0 ? 1 : wires);
     const data = (((frame >> 16) & 31) + 1) / wires;
     const frames = (ssi.readUint32(CTRLR1) & 0xffff) + 1;
-    this.word = this.ideal ? 1 : (divider & 0xfffe) * (command + address + ((how >> 11) & 31) + data * frames);
+    this.word = (divider & 0xfffe) * (command + address + ((how >> 11) & 31) + data * frames);
   }
 
   now() {
@@ -92,9 +91,6 @@ export class Flash {
 
   // Cycles that an access to `offset` from 0x10000000 waits, which begins at `time`. Aliases: 1 does not allocate, 2 does not look up.
   wait(offset, time) {
-    if (this.ideal) {
-      return 0;
-    }
     const alias = offset >>> 24;
     const word = (offset & 0xffffff) >> 2;
     const enabled = this.control & ENABLED;
@@ -129,7 +125,7 @@ export class Flash {
 
   flush(time) {
     this.cache.flush();
-    this.bus.take(time, this.ideal ? 0 : this.cache.lines[0].length);
+    this.bus.take(time, this.cache.lines[0].length);
   }
 
   // --- the stream: words that come while nobody else wants the bus
@@ -230,7 +226,7 @@ class Control extends BasePeripheral {
       case CTRL:
         return flash.control;
       case FLUSH: // waits until it is done
-        flash.machine.processor.state.extra += Math.max(0, flash.bus.free - flash.now());
+        flash.machine.processor.extra += Math.max(0, flash.bus.free - flash.now());
         return 0;
       case STAT:
         return 1 | (stream.fifo.length === 0 ? 2 : 0) | (stream.fifo.length === flash.depth ? 4 : 0);
