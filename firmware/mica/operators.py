@@ -147,9 +147,6 @@ _HOMES = (
     "resize resize_linear_s8",
     "reduce reduce_s8 argmax_s8 top_k_s8",
     "norm layer_norm_s8 norm_s8",
-    "recurrent recurrent_s8",
-    "attention attend_s8 rotate_s8",
-    "wide conv2d_s16 pool_s16 binary_s16 lut_s16 softmax_s16 widen_s16 narrow_s8",
 )
 # end
 

@@ -1,4 +1,4 @@
-"""Kernels of networks in MicroPython, with the integers of the C kernels, for firmware without those.
+"""Kernels of plain int8 networks in MicroPython, with the integers of the C kernels, for firmware without those.
 
 A module has the kernels of one kind. KERNEL_s8(step) checks what the step's record says (mica.operators.Step)
 and returns a function without arguments that computes it. What each computes stands in host_tools/mica/format/SPEC.md.

@@ -88,7 +88,7 @@ def run(args: argparse.Namespace) -> int:
             f" ({module.arch.boards}; kernels: {module.kernels})"
         )
     if kernels is not None:
-        others = "layers of other networks run in Python" if inside.fallback else "models of others are refused"
+        others = "other plain int8 layers run in Python" if inside.fallback else "models of others are refused"
         print(f"kernels: {', '.join(sorted(kernels))}; {others}")
     if inside.code:
         print("decision trees of these models: compiled; --tables makes the module smaller and them slower")

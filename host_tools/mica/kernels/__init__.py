@@ -7,7 +7,7 @@ from mica.errors import MicaError
 from mica.kernels.base import Kernel
 from mica.kernels.custom import CUSTOM as CUSTOM
 
-# The files of `firmware/mica/fallback`, which has the kernels of networks, have these names too.
+# The files of `firmware/mica/fallback`, which has those of plain int8 networks, have these names too.
 _FAMILIES = """
 conv dense pool elementwise softmax movement resize reduce norm recurrent tabular vectors audio pcen axes attention wide
 """

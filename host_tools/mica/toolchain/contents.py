@@ -63,7 +63,8 @@ PARTS = (
     Part("learn", lambda m: False, ("learn", "heads"), LEARN),
 )
 
-# Families of models with a native module each: files of `mica.kernels`, and parts. Other networks run in MicroPython.
+# Families of models with a native module each: files of `mica.kernels`, and parts.
+# Other plain layers run in MicroPython.
 _NETWORK = ("conv", "dense", "pool", "elementwise", "softmax", "movement", "reduce")
 FAMILY = {
     "vision": ((*_NETWORK, "resize"), ("strips", "pictures", "boxes", "output_groups", "codes4", *THREES)),
