@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from polynomials import Facts, Poly
-from pycparser import c_ast, c_generator, c_parser  # which comes with soundfile
+from pycparser import c_ast, c_generator, c_parser
 from words import Tree
 
 LIBC = {
