@@ -56,24 +56,25 @@ class Expressions:
         self.quotients: dict[tuple[Poly, Poly], tuple[Poly, Poly]] = {}
         self.truths: dict[str, Formula] = {}  # numbers that are 1 where these are true, else 0
         self.where = ""
+        self.outer: dict[str, Value] = {}  # what the callers of the function call their values, for hints
 
     # --- proofs
 
     def products(self, state: State) -> list[tuple[Poly, Poly]]:
-        found = []
-        for a, b in self.hints:
-            pair = [self._expression(state, text) for text in (a, b)]
-            if pair[0] and pair[1] and all(self._natural(state, p) for p in pair if p):
-                found.append((pair[0], pair[1]))
+        found: list[tuple[Poly, Poly]] = []
+        for texts in self.hints:
+            a, b = (self._expression(state, text) for text in texts)
+            if a and b and self._natural(state, a, found) and self._natural(state, b, found):
+                found.append((a, b))
         return found
 
-    def _natural(self, state: State, p: Poly) -> bool:
-        return state.facts.proves(le(Poly(()), p))
+    def _natural(self, state: State, p: Poly, products: Iterable[tuple[Poly, Poly]] = ()) -> bool:
+        return state.facts.proves(le(Poly(()), p), products)
 
     def _expression(self, state: State, text: str) -> Poly | None:
         self.quiet += 1
         try:
-            return self.number(state, parsed(text)).poly
+            return self.number(State(state.facts, {**self.outer, **state.local}), parsed(text)).poly
         except (KeyError, Unproved):
             return None
         finally:
@@ -279,10 +280,11 @@ class Expressions:
             if most[0] is None or most[1] is None:
                 continue
             for x, y in ((a, b), (b, a)):
-                if state.facts.proves(both(le(Poly(()), x), le(x, most[0]), le(Poly(()), y), le(y, most[1]))):
+                limits = both(le(Poly(()), x), le(x, most[0]), le(Poly(()), y), le(y, most[1]))
+                if state.facts.proves(limits) or state.facts.proves(limits, self.products(state)):
                     state.facts.add(both(le(Poly(()), x * y), le(x * y, most[0] * most[1])))
                     one = Poly.number(1)
-                    if state.facts.proves(both(le(one, x), le(one, y))):
+                    if state.facts.proves(both(le(one, x), le(one, y)), self.products(state)):
                         state.facts.add(le(one, x * y))
                     return
 
@@ -397,8 +399,8 @@ class Expressions:
 
     def bind(self, s: State, name: str, value: Value, node: Any) -> None:
         kind, what = self.type_of(node)
-        if kind == "number" and isinstance(value, Number):
-            value = self.fits(s, replace(value, type=what), name)
+        if kind == "number" and isinstance(value, Number) and value.type != what:
+            value = self.fits(s, replace(value, type=what), name)  # else it fits since it was made
         if kind == "pointer" and isinstance(value, Pointer):
             value = replace(value, element=what)
         s.local[name] = value
@@ -406,7 +408,7 @@ class Expressions:
     def assign(self, s: State, target: c_ast.Node, value: Value) -> None:
         if isinstance(target, c_ast.ID):
             old = s.local.get(target.name)
-            if isinstance(old, Number) and isinstance(value, Number):
+            if isinstance(old, Number) and isinstance(value, Number) and value.type != old.type:
                 value = self.fits(s, replace(value, type=old.type), target.name)
             s.local[target.name] = value
         elif isinstance(target, c_ast.UnaryOp) and target.op == "*":

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import cache
 from itertools import count
 from typing import Any
 
@@ -132,10 +133,13 @@ def known(f: Formula) -> Iterable[Formula]:
         yield f
 
 
+# Z3's terms are made once: to make them takes longer than most proofs.
+@cache
 def symbol(m: Monomial) -> Any:
     return z3.Real("*".join(m))
 
 
+@cache
 def term(p: Poly) -> Any:
     return z3.Sum([c * symbol(m) if m else z3.RealVal(c) for m, c in p.terms] or [z3.RealVal(0)])
 
@@ -149,10 +153,24 @@ def formula(f: Formula, values: dict[str, Poly], true: bool = True) -> Any:
     if f[0] in ("and", "or"):
         parts = [formula(part, values, true) for part in f[1]]
         return z3.And(*parts) if (f[0] == "and") is true else z3.Or(*parts)
-    p = term(f[1].put(values))
-    if f[0] == "le":
-        return p <= 0 if true else p >= 1
-    return p == 0 if true else z3.Or(p <= -1, p >= 1)
+    return compared(f[0], f[1].put(values), true)
+
+
+@cache
+def compared(op: str, p: Poly, true: bool) -> Any:
+    if op == "le":
+        return term(p) <= 0 if true else term(p) >= 1
+    return term(p) == 0 if true else z3.Or(term(p) <= -1, term(p) >= 1)
+
+
+@cache
+def at_least(m: Monomial, least: Monomial | int) -> Any:
+    return symbol(m) >= (least if isinstance(least, int) else symbol(least))
+
+
+@cache
+def at_most(m: Monomial, times: int, most: Monomial) -> Any:
+    return symbol(m) <= times * symbol(most)
 
 
 FRESH = count()
@@ -240,11 +258,15 @@ class Session:
         self.solver.pop()
         return bool(found)
 
+    def have(self, f: Any) -> None:
+        """Add without the conversions of Solver.add, which take half the time of all."""
+        z3.Z3_solver_assert(self.solver.ctx.ref(), self.solver.solver, f.as_ast())
+
     def add(self, formulas: Iterable[Formula], seen: set[Monomial]) -> None:
         """Add formulas, and the limits of the products in them."""
         waiting = []
         for f in formulas:
-            self.solver.add(formula(f, self.values))
+            self.have(formula(f, self.values))
             waiting += [m for p in polys(f) for m, _ in p.put(self.values).terms]
         while waiting:
             m = waiting.pop()
@@ -254,13 +276,13 @@ class Session:
                     waiting += self.factors(m)
 
     def factors(self, m: Monomial) -> Iterable[Monomial]:
-        whole, facts = symbol(m), self.facts
-        self.solver.add(whole >= (1 if all(n in facts.positive for n in m) else 0))
+        facts = self.facts
+        self.have(at_least(m, 1 if all(n in facts.positive for n in m) else 0))
         for n in set(m) if len(m) > 1 else ():
             left = list(m)
             left.remove(n)
             yield tuple(left)
             if n in facts.positive:
-                self.solver.add(whole >= symbol(tuple(left)))
+                self.have(at_least(m, tuple(left)))
             if n in facts.types.most:
-                self.solver.add(whole <= facts.types.most[n] * symbol(tuple(left)))
+                self.have(at_most(m, facts.types.most[n], tuple(left)))

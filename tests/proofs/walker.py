@@ -11,7 +11,7 @@ from typing import Any
 
 from c_source import Invariant, Number, Place, Pointer, State, Unproved, Value, changed, parsed, poly_of
 from expressions import Expressions
-from polynomials import Poly, eq, fresh, le, negated, polys
+from polynomials import Formula, Poly, eq, fresh, le, negated, polys
 from pycparser import c_ast
 
 
@@ -22,13 +22,14 @@ class Walker(Expressions):
         """Return the ways through a function of this source."""
         f = self.source.functions[name]
         inner = State(state.facts.copy(), {})
-        before, self.where = self.where, name
+        before, self.where, outer = self.where, name, self.outer
+        self.outer = {**outer, **state.local}
         try:
             for p, arg in zip(f.decl.type.args.params if f.decl.type.args else (), args, strict=False):
                 self.bind(inner, p.name, arg, p.type)
             return self.run([inner], f.body)
         finally:
-            self.where = before
+            self.where, self.outer = before, outer
 
     def ways(self, s: State, node: c_ast.Node) -> list[tuple[State, Value]]:
         """Return the value of a whole expression; of a call or a choice one for each way."""
@@ -237,13 +238,23 @@ class Walker(Expressions):
         times = difference + n
         if times.names() & n.names():
             return None
-        return times if s.facts.proves(le(Poly(()), times), self.products(s)) else None
+        some = le(Poly(()), times)
+        # A trial only guesses: its forms are proved afterwards.
+        return times if self.quiet or s.facts.proves(some) or s.facts.proves(some, self.products(s)) else None
 
     # --- invariants
 
+    def _holds(self, s: State, i: Invariant) -> Formula:
+        """Return the invariant: numbers of any size, not of C."""
+        self.quiet += 1
+        try:
+            return self.condition(s, parsed(i.holds))
+        finally:
+            self.quiet -= 1
+
     def _invariant_begins(self, s: State, i: Invariant) -> None:
         start = State(s.facts, {**s.local, i.ghost: Number(Poly(()))})
-        self.prove(start, self.condition(start, parsed(i.holds)), f"the invariant of {i.of}, at first")
+        self.prove(start, self._holds(start, i), f"the invariant of {i.of}, at first")
 
     def _put_ghost(self, s: State, state: State, i: Invariant, ghost: Poly) -> None:
         state.facts.natural |= ghost.names()
@@ -253,7 +264,7 @@ class Walker(Expressions):
         step = self.number(state, parsed(i.step)).poly
         state.local[i.ghost] = Number(ghost)
         state.local[i.pointer] = replace(pointer, at=pointer.at + ghost * step)
-        state.facts.add(self.condition(state, parsed(i.holds)))
+        state.facts.add(self._holds(state, i))
 
     def _invariant_goes_on(self, s: State, end: State, i: Invariant) -> None:
         pointer, first = end.local[i.pointer], s.local[i.pointer]
@@ -264,4 +275,4 @@ class Walker(Expressions):
         if ghost is None:
             raise Unproved(f"{self.where}: {i.pointer} does not move by whole {i.step}")
         last = State(end.facts, {**end.local, i.ghost: Number(ghost)})
-        self.prove(last, self.condition(last, parsed(i.holds)), f"the invariant of {i.of}")
+        self.prove(last, self._holds(last, i), f"the invariant of {i.of}")
