@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 import re
+from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import z3
-from c_source import Source, read
+from c_source import Source, read, text_of
 from pycparser import c_ast
 from words import Tree, Word, refuted
 
@@ -92,6 +95,56 @@ def products(tree: Tree) -> str | None:
         "average_pool2d_s8": 255 * ((2**31 - 1) // int(taps[1])),
     }  # fmt: skip
     return next((f"{name}: a sum reaches {most}" for name, most in limits.items() if most >= 2**31), None)
+
+
+# --- the sum of add_s8: integers without a limit, because each part is compared with an int32 ------------------------
+
+
+def whole(node: c_ast.Node, given: dict[str, Any], parts: list[Any]) -> Any:
+    """Return an expression in C on integers of any size, by its text; put what it computes into parts."""
+    text = text_of(node)
+    if text in given:
+        return given[text]
+    if isinstance(node, c_ast.Constant):
+        return z3.IntVal(int(node.value.rstrip("u"), 0))
+    if isinstance(node, c_ast.TernaryOp):
+        a, b = whole(node.iftrue, given, parts), whole(node.iffalse, given, parts)
+        return z3.If(whole(node.cond, given, parts), a, b)
+    if isinstance(node, c_ast.UnaryOp) and node.op == "-":
+        return -whole(node.expr, given, parts)
+    assert isinstance(node, c_ast.BinaryOp), text
+    a, b = whole(node.left, given, parts), whole(node.right, given, parts)
+    found = {"+": lambda: a + b, "-": lambda: a - b, "*": lambda: a * b, "<": lambda: a < b, ">": lambda: a > b,
+             "||": lambda: z3.Or(a, b)}[node.op]()  # fmt: skip
+    if node.op in "+-*":
+        parts.append(found)
+    return found
+
+
+def added(tree: Tree) -> str | None:
+    """Every part of the sum rises or falls with each element of a and b, so their least and largest stand for all."""
+    source = read(tree, "usermod_c/kernels/ref/add.c")
+    a, b, offset, shift = z3.Ints("mult_a mult_b offset shift")
+    refused = whole(conditions(source, "mica_add_s8_check")[1],
+                    {"a": a, "b": b, "offset": offset, "p->shift": shift}, [])  # fmt: skip
+    (sum_,) = [d for d in declarations(source.functions["mica_add_s8_ref"].body) if d.name == "sum"]
+    assert isinstance(sum_.init, c_ast.BinaryOp) and sum_.init.op == ">>"
+    known = [z3.Not(refused), *(z3.And(v >= -(1 << 31), v < 1 << 31) for v in (a, b, offset)), shift >= 0]
+    for x, y in itertools.product((-128, 127), repeat=2):
+        parts: list[Any] = []
+        given = {"*a": z3.IntVal(x), "*b": z3.IntVal(y), "mult_a": a, "mult_b": b, "offset": offset}
+        whole(sum_.init.left, given, parts)
+        found = refuted(known, z3.And(shift < 32, *(z3.And(v >= -(1 << 31), v < 1 << 31) for v in parts)))
+        if found:
+            return found
+    return None
+
+
+def declarations(node: c_ast.Node) -> Iterator[c_ast.Decl]:
+    if isinstance(node, c_ast.Decl):
+        yield node
+    for _, child in node.children():
+        yield from declarations(child)
 
 
 def sums(tree: Tree) -> str | None:

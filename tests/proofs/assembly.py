@@ -41,10 +41,9 @@ def expand(all_macros: dict[str, tuple[list[str], list[str]]], name: str, *given
     args, body = all_macros[name]
     if len(given) > len(args):
         given = (*given[: len(args) - 1], ", ".join(given[len(args) - 1 :]))
-    lines, taken = [], [True]
+    lines, taken, values = [], [True], dict(zip(args, given, strict=True))
     for text in body:
-        for arg, value in zip(args, given, strict=True):
-            text = text.replace(f"\\{arg}", value) if arg else text
+        text = re.sub(r"\\(\w+)", lambda name: values.get(name[1], name[0]), text)
         text = text.split("//")[0].strip()
         op, _, rest = text.partition(" ")
         rest = rest.strip()

@@ -164,6 +164,37 @@ def fast(tree: Tree) -> str | None:
     )
 
 
+def requant_s16(ops: Operations, product: Word, shift: int, zero: Word, low: Word, high: Word) -> Word:
+    v = (product + (1 << (30 + shift))) >> (31 + shift)
+    return ops.low(ops.choose(v < ops.wide(low), ops.wide(low), ops.choose(v > ops.wide(high), ops.wide(high), v)))
+
+
+LOOP_S16 = """
+#include "wide.c"
+typedef const int *in_t;
+void run_s16(int n, in_t acc, in_t mult, in_t shift, in_t zero, in_t low, in_t high, int *y) {
+    for (int i = 0; i < n; ++i) y[i] = mica_requant_s16((long long)acc[i], mult[i], shift[i], low[i], high[i]);
+}
+"""
+
+
+def s16(tree: Tree) -> str | None:
+    """The rule for each product below 2^62; and conv2d_s16's check refuses what is not."""
+    found = compare(library(tree, LOOP_S16), "run_s16", samples(4, (-30, 32), 31), requant_s16)
+    product, low, high = z3.BitVec("p", 64), *z3.BitVecs("low high", 32)
+    known = [product > -(1 << 62), product < 1 << 62, low >= -(1 << 15), low <= high, high <= 1 << 16]
+    for s in range(-30, 32) if not found else ():
+        got, zero = requant_s16(Terms, product, s, z3.BitVecVal(0, 32), low, high), z3.BitVecVal(0, 32)
+        wrong = refuted(known, got == rule(product, s, zero, low, high))
+        found = found or (wrong and f"shift {s}: {wrong}")
+    limits = "if (reach >> 47 || ((reach >> 16) + 1) * (uint32_t)p->mult[o] > (uint64_t)1 << 46) {"
+    if limits not in tree.read("usermod_c/kernels/ref/conv2d_s16.c"):
+        return found or "conv2d_s16 has another limit"
+    reach, upper, mult = z3.Ints("reach upper mult")  # upper = (reach >> 16) + 1
+    known = [reach >= 0, mult >= 0, mult < 1 << 31, upper * mult <= 1 << 46, reach < (1 << 16) * upper]
+    return found or refuted(known, reach * mult < 1 << 62)
+
+
 def halves_model(ops: Operations, product: Word, shift: int, zero: Word, low: Word, high: Word, t: Word = None) -> Word:
     return clamp(ops, zero + (((t >> (shift - 1)) + 1) >> 1), low, high)
 
