@@ -275,8 +275,8 @@ def select() -> str:
 
 
 def sources() -> list[str]:
-    """The kernels' lines of sources.txt: the loader of each, and its reference."""
-    return [f"runtime/op_{k.op}.c" for k in KERNELS] + [f"kernels/ref/{k.op}.c" for k in KERNELS]
+    """Return the kernels' lines of sources.txt: the loaders of each family, and the reference of each kernel."""
+    return [f"runtime/op_{family}.c" for family in FAMILIES] + [f"kernels/ref/{k.op}.c" for k in KERNELS]
 
 
 def groups() -> list[str]:

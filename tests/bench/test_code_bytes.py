@@ -24,7 +24,7 @@ Linker script and memory map
  .text.mp_init  0x10030000      0x300 obj/py/runtime.o
  .text.stdout   0x10030300      0x300 obj/shared/runtime/stdout_helpers.o
  .text.load     0x10030600       0x30 obj/mica/runtime/load.o
- .text.load     0x10030630        0x8 /a/usermod_c/runtime/op_add.c.o
+ .text.load     0x10030630        0x8 /a/usermod_c/runtime/op_elementwise.c.o
  .rodata.table  0x10030640        0x4 obj/mica/binding/model.o
  .rodata.fun_data_mica_model_run
                 0x10030644        0x2 obj/frozen_content.o

@@ -59,9 +59,8 @@ def test_trees_as_code(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> No
     (usermod / "runtime" / "tree_code.c").write_text('#pragma GCC optimize("Os")\n' + tree_code.source([model]))
     with (usermod / "sources.txt").open("a") as sources:
         sources.write("runtime/tree_code.c\n")
-    for op in ("forest", "ranks"):
-        file = usermod / "runtime" / f"op_{op}.c"
-        file.write_text("#define MICA_TREE_CODE\n" + file.read_text())
+    file = usermod / "runtime" / "op_tabular.c"
+    file.write_text("#define MICA_TREE_CODE\n" + file.read_text())
     results = bare_metal.run(core, bare_metal.build(core, usermod=usermod), jobs)
     wrong = bare_metal.differences(jobs, results, {job.name: bare_metal.expected(job) for job in jobs})
     assert not wrong, "\n".join(wrong)

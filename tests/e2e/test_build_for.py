@@ -61,12 +61,6 @@ def running(built: Result, digits: Path) -> Iterator[Link]:
         yield board
 
 
-def _sources(kernel: str) -> set[str]:
-    """Names of the files that hold a kernel's code, without their suffix."""
-    op = kernel.removesuffix("_s8")
-    return {op, f"op_{op}"}
-
-
 def test_the_map_has_the_kernels_and_no_others(built: Result) -> None:
     """Of the project's object files, only those of the three kernels and of the shared code have code in the image."""
     answer = built.json
@@ -78,8 +72,7 @@ def test_the_map_has_the_kernels_and_no_others(built: Result) -> None:
     pieces = [(size, path) for size, path in re.findall(placed, kept, re.M) if int(size, 16)]
     found = {Path(path).name for _, path in pieces}
     assert {"load", "execute", "operators"} <= found
-    by_kernel = {k: bool(found & _sources(k)) for k in (kernel.name for kernel in KERNELS)}
-    assert {k for k, there in by_kernel.items() if there} == KEPT
+    assert {kernel.name for kernel in KERNELS if kernel.op in found} == KEPT
     # Assembly has names of its own: of what this core's folder has, only what the kept kernels call.
     isa = {Path(p).name for _, p in pieces if "/kernels/isa/" in p}
     assert isa - {k.removesuffix("_s8") for k in KEPT} <= {"dense"}

@@ -135,7 +135,7 @@ def back(arrows: Arrows) -> list[str]:
 )
 def test_no_circles(read: Callable[[Mapping[str, Path]], Arrows], endings: tuple[str, ...]) -> None:
     arrows = read(_files(*endings))
-    assert len(arrows) > 200 and sum(map(len, arrows.values())) > 300
+    assert len(arrows) > 180 and sum(map(len, arrows.values())) > 300
     assert arrows["runtime/load.c"] and arrows["binding/model.c"] and arrows["kernels/isa/armv6m/conv2d.c"]
     assert circles(arrows) == []
     assert back(arrows) == []

@@ -47,7 +47,7 @@ MISTAKES = {
     ),
     # Only a part of a step shows it.
     "padding does not keep a convolution from being cut into pixels": (
-        "runtime/op_conv2d.c",
+        "runtime/op_conv.c",
         "w->pad_top || w->pad_left || ",
         "",
         "give other bytes than whole steps",

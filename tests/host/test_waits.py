@@ -91,7 +91,7 @@ def test_streamed() -> None:
 
 def test_the_same_numbers() -> None:
     """Host and board have the same numbers."""
-    engine = (ROOT / "usermod_c" / "runtime" / "op_fully_connected.c").read_text()
+    engine = (ROOT / "usermod_c" / "runtime" / "op_dense.c").read_text()
     for name in ("OWN", "BLOCK", "OUTPUTS"):
         (number,) = re.findall(rf"#define {name} \((\d+)\)", engine)
         assert int(number) == getattr(waits, name), name

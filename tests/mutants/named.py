@@ -106,7 +106,7 @@ NAMED = (
     Named("image-crc", "host_tools/mica/link/push.py", "if found != crc:", "if False:", "push"),
     Named("file-sha", "firmware/mica/remote_push.py", 'if str(hexlify(digest.digest()), "ascii") != sha:', "if False:",
           "push"),
-    _c("pads-of-pixels", "runtime/op_conv2d.c", "w->pad_top || w->pad_left || ", "", "steps"),
+    _c("pads-of-pixels", "runtime/op_conv.c", "w->pad_top || w->pad_left || ", "", "steps"),
     _c("piece-of-none", "runtime/tokens.c", "uint32_t *bytes) {\n    *bytes = 0;\n    if (token",
        "uint32_t *bytes) {\n    if (token", "tokens"),
     _c("weight-of-nothing", "runtime/sample.c", "> 16) {\n        return 0;", "> 16) {\n        return 1;", "tokens"),

@@ -176,15 +176,15 @@ static mica_status_t load_step(const mica_model_t *m, uint32_t i, bool missing_k
     if (loader == NULL) {
         return MICA_OK;  // parameters and constants are its caller's to validate
     }
-    mica_status_t status = loader(r, s);
+    loader(r, s);
     if (r->layout != MICA_LAYOUT_PLAIN) {  // first: with another layout the loader looked for other bytes
         return mica_record_fail(r, MICA_ERR_STEP, "weight layout", MICA_STEP_LAYOUT, record[MICA_STEP_LAYOUT], 0);
     }
-    if (status == MICA_OK && r->fast) {
+    if (err->status == MICA_OK && r->fast) {
         return mica_record_fail(r, MICA_ERR_RANGE, "claims FAST, which this kernel does not have", MICA_STEP_FLAGS, 1,
             0);
     }
-    return status;
+    return err->status;
 }
 
 mica_status_t mica_move_constants(mica_model_t *m, uint32_t i, const void *const *blobs, mica_error_t *err) {
@@ -263,7 +263,8 @@ mica_status_t mica_run_single(const mica_single_t *c, mica_error_t *err) {
     }
     mica_step_t step = { .run = NULL };
     rec.fast = true;  // where the constants allow it
-    if (loader(&rec, &step) != MICA_OK) {
+    loader(&rec, &step);
+    if (!mica_load_ok(&rec)) {
         *err = (mica_error_t) { .step = -1, .tensor = -1 };
         rec.fast = false;
         loader(&rec, &step);

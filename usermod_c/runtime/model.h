@@ -98,7 +98,7 @@ typedef struct {
     mica_tensor_t x[MICA_MAX_INPUTS];
 } mica_step_record_t;
 
-typedef mica_status_t (*mica_step_loader_t)(mica_step_record_t *r, mica_step_t *s);
+typedef void (*mica_step_loader_t)(mica_step_record_t *r, mica_step_t *s);  // what goes wrong stays in r->err
 mica_step_loader_t mica_step_loader(uint32_t kernel);  // null where this build does not have the kernel
 
 static inline bool mica_load_ok(const mica_step_record_t *r) {

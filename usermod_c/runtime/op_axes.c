@@ -1,8 +1,6 @@
 #include "op.h"
+
 #ifndef MICA_WITHOUT_AXES_S8
-
-MICA_RUN_ROWS(axes, AXES)
-
 static void load_constants(mica_step_record_t *r, mica_axes_s8_t *p) {
     const size_t n = (size_t)p->axes * p->each;
     p->tables = mica_load_blob(r, MICA_AXES_S8_BLOB_TABLES, p->bands ? ((size_t)p->fft + 2 + p->rows) * 2 : 0,
@@ -29,9 +27,8 @@ static bool load_shapes(mica_step_record_t *r, mica_axes_s8_t *p) {
     return mica_load_require(r, fits, MICA_ERR_SHAPE, "input and output are not the rows and features of the axes");
 }
 
-mica_status_t mica_load_axes(mica_step_record_t *r, mica_step_t *s) {
-    mica_axes_s8_t *p = &s->p.axes;
-    MICA_LOAD_BEGIN(r, s, p);
+MICA_LOAD_ROWS(axes, AXES) {
+    MICA_LOAD_ONE(r, p);
     p->y_zero = (int8_t)r->y.zero_point;
     p->rows = (uint16_t)mica_load_param(r, MICA_AXES_S8_PARAM_ROWS, 2, MICA_AXES_MOST_ROWS);
     p->axes = (uint16_t)mica_load_param(r, MICA_AXES_S8_PARAM_AXES, 1, MICA_MAX_DIM);
@@ -43,7 +40,7 @@ mica_status_t mica_load_axes(mica_step_record_t *r, mica_step_t *s) {
     p->flags = (uint8_t)mica_load_param(r, MICA_AXES_S8_PARAM_FLAGS, 0, MICA_AXES_ACROSS);
     mica_load_act(r, MICA_AXES_S8_PARAM_ACT_MIN, &p->act_min, &p->act_max);
     if (!mica_load_ok(r) || !load_shapes(r, p)) {
-        return r->err->status;
+        return;
     }
     if (mica_load_checked(r, mica_axes_s8_check(p, &r->what)) && mica_load_scratch(r, mica_axes_s8_scratch_bytes(p))) {
         load_constants(r, p);
@@ -51,7 +48,5 @@ mica_status_t mica_load_axes(mica_step_record_t *r, mica_step_t *s) {
     if (mica_load_ok(r) && mica_load_checked(r, mica_axes_s8_check_constants(p, &r->what))) {
         mica_axes_s8_prepare(p);
     }
-    return r->err->status;
 }
-
 #endif

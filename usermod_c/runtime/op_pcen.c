@@ -1,7 +1,6 @@
 #include "op.h"
-#ifndef MICA_WITHOUT_PCEN_S8
 
-MICA_RUN_ROWS(pcen, PCEN)
+#ifndef MICA_WITHOUT_PCEN_S8
 
 _Static_assert((int)MICA_PCEN_S8_PARAM_PREEMPHASIS == (int)MICA_LOG_MEL_S8_PARAM_PREEMPHASIS,
     "mica_load_sound_params reads others");
@@ -21,16 +20,14 @@ static void load_params(mica_step_record_t *r, mica_pcen_s8_t *p) {
     p->sound.mult = MICA_MULT_MIN;  // what the sound's check asks for; nothing is requantised
 }
 
-mica_status_t mica_load_pcen(mica_step_record_t *r, mica_step_t *s) {
-    mica_pcen_s8_t *p = &s->p.pcen;
+MICA_LOAD_ROWS(pcen, PCEN) {
     mica_log_mel_s8_t *sound = &p->sound;
-    s->run = run;
     *p = (mica_pcen_s8_t){0};
     sound->y = r->y.data;
     sound->x = r->x[0].data;
     sound->samples = (uint16_t)mica_load_sound(r, &r->x[0], 1);
     if (!mica_load_ok(r) || mica_load_sound(r, &r->y, 2) == 0) {
-        return r->err->status;
+        return;
     }
     sound->frames = (uint16_t)mica_load_frames(r, &p->noise, &p->noise_zero);
     sound->out_n = (uint16_t)r->y.dims[r->y.rank - 1];
@@ -44,7 +41,5 @@ mica_status_t mica_load_pcen(mica_step_record_t *r, mica_step_t *s) {
     if (mica_load_ok(r) && mica_load_checked(r, mica_pcen_s8_check_constants(p, &r->what))) {
         mica_pcen_s8_prepare(p);
     }
-    return r->err->status;
 }
-
 #endif

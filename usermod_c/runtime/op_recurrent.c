@@ -1,7 +1,6 @@
 #include "op.h"
-#ifndef MICA_WITHOUT_RECURRENT_S8
 
-MICA_RUN_ROWS(recurrent, RECURRENT)
+#ifndef MICA_WITHOUT_RECURRENT_S8
 
 #define PARAM(name, low, high) mica_load_param(r, MICA_RECURRENT_S8_PARAM_##name, low, high)
 
@@ -53,9 +52,7 @@ static bool load_tensors(mica_step_record_t *r, mica_recurrent_s8_t *p) {
     return mica_load_require(r, zeros, MICA_ERR_RANGE, "hidden_zero is not the zero point of the hidden states");
 }
 
-mica_status_t mica_load_recurrent(mica_step_record_t *r, mica_step_t *s) {
-    mica_recurrent_s8_t *p = &s->p.recurrent;
-    s->run = run;
+MICA_LOAD_ROWS(recurrent, RECURRENT) {
     load_numbers(r, p);
     if (mica_load_ok(r) && load_tensors(r, p) && mica_load_checked(r, mica_recurrent_s8_check(p, &r->what))) {
         p->weights = mica_load_blob(r, MICA_RECURRENT_S8_BLOB_MATRIX, mica_recurrent_s8_weights_bytes(p),
@@ -69,7 +66,6 @@ mica_status_t mica_load_recurrent(mica_step_record_t *r, mica_step_t *s) {
         p->candidate = mica_load_blob(r, MICA_RECURRENT_S8_BLOB_CANDIDATE, 2 * MICA_TABLE_S16, MICA_BLOB_ALIGN);
         p->output = mica_load_blob(r, MICA_RECURRENT_S8_BLOB_OUTPUT, output, MICA_BLOB_ALIGN);
     }
-    return MICA_LOAD_END(r, mica_recurrent_s8_check_constants(p, &r->what));
+    MICA_LOAD_END(r, mica_recurrent_s8_check_constants(p, &r->what));
 }
-
 #endif

@@ -66,7 +66,7 @@ class Cache:
         self.ran.add(kind)
 
 
-# Of a step whose weights come ahead of use: usermod_c/runtime/op_fully_connected.c.
+# Of a step whose weights come ahead of use: usermod_c/runtime/op_dense.c.
 STREAMS = {
     "RP2040": 1.0,
     "RP2350": 16 / 56,

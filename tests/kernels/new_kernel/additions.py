@@ -8,7 +8,6 @@ HERE = "tests/kernels/new_kernel"
 
 FILES = {
     "usermod_c/kernels/ref/hardmax.c": "hardmax.c",
-    "usermod_c/runtime/op_hardmax.c": "op_hardmax.c",
 }
 
 _ROW = '''
@@ -80,6 +79,22 @@ _FALLBACK = '''def hardmax_s8(step):
 
 '''
 
+_LOADER = """#ifndef MICA_WITHOUT_HARDMAX_S8
+MICA_LOAD_ROWS(hardmax, HARDMAX) {
+    MICA_LOAD_ONE(r, p);
+    if (mica_load_same_shape(r)
+        && mica_load_require(r, r->y.rank >= 1, MICA_ERR_SHAPE, "hardmax of a single element")) {
+        p->y_zero = (int8_t)r->y.zero_point;
+        p->one = (int8_t)mica_load_param(r, MICA_HARDMAX_S8_PARAM_ONE, -128, 127);
+        p->axis = (uint16_t)r->y.dims[r->y.rank - 1];
+        p->rows = r->y.bytes / p->axis;
+        mica_load_checked(r, mica_hardmax_s8_check(p, &r->what));
+    }
+}
+#endif
+
+"""
+
 # file -> (line, what comes in front of it)
 INSERTED: dict[str, list[tuple[str, str]]] = {
     "host_tools/mica/kernels/softmax.py": [
@@ -96,6 +111,7 @@ INSERTED: dict[str, list[tuple[str, str]]] = {
         ('STEPS = {"Softmax": _softmax, "Unary": _unary}', _STEP),
     ],
     "usermod_c/include/families/rows.h": [("// ---- reduce_s8: ", _CONTRACT)],
+    "usermod_c/runtime/op_softmax.c": [("#ifndef MICA_WITHOUT_LOG_SOFTMAX_S8", _LOADER)],
     "firmware/mica/fallback/softmax.py": [("def log_softmax_s8(step):", _FALLBACK)],
 }
 # file -> (what stands there once, what takes its place)

@@ -1,11 +1,7 @@
 #include "op.h"
+
 #ifndef MICA_WITHOUT_RESIZE_LINEAR_S8
-
-MICA_RUN_ROWS(resize_linear, RESIZE_LINEAR)
-
-mica_status_t mica_load_resize_linear(mica_step_record_t *r, mica_step_t *s) {
-    mica_resize_linear_s8_t *p = &s->p.resize_linear;
-    s->run = run;
+MICA_LOAD_ROWS(resize_linear, RESIZE_LINEAR) {
     p->y = r->y.data;
     const mica_tensor_t *x = &r->x[0], *y = &r->y;
     p->x = x->data;
@@ -14,7 +10,7 @@ mica_status_t mica_load_resize_linear(mica_step_record_t *r, mica_step_t *s) {
     bool images = x->rank == 4 && y->rank == 4 && x->dims[0] == 1 && y->dims[0] == 1 && x->dims[3] == y->dims[3];
     if (!mica_load_require(r, images, MICA_ERR_SHAPE, "input and output want the shape [1, H, W, C]")
         || !mica_load_same_scale(r)) {
-        return r->err->status;
+        return;
     }
     p->in_h = (uint16_t)x->dims[1];
     p->in_w = (uint16_t)x->dims[2];
@@ -29,7 +25,5 @@ mica_status_t mica_load_resize_linear(mica_step_record_t *r, mica_step_t *s) {
     if (mica_load_ok(r) && mica_load_checked(r, mica_resize_linear_s8_check(p, &r->what))) {
         mica_load_checked(r, mica_resize_linear_s8_check_constants(p, &r->what));
     }
-    return r->err->status;
 }
-
 #endif

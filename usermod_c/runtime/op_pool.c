@@ -1,11 +1,18 @@
 #include "op.h"
+
+#ifndef MICA_WITHOUT_MAX_POOL2D_S8
+MICA_LOAD_WINDOW(max_pool2d, MAX_POOL2D) {
+    MICA_LOAD_ONE(r, p);
+    mica_load_window(r, &p->win);
+    mica_load_act(r, MICA_MAX_POOL2D_S8_PARAM_ACT_MIN, &p->act_min, &p->act_max);
+    mica_load_same_scale(r);
+    MICA_LOAD_END(r, mica_max_pool2d_s8_check(p, &r->what));
+}
+#endif
+
 #ifndef MICA_WITHOUT_AVERAGE_POOL2D_S8
-
-MICA_RUN_WINDOW(average_pool2d, AVERAGE_POOL2D)
-
-mica_status_t mica_load_average_pool2d(mica_step_record_t *r, mica_step_t *s) {
-    mica_average_pool2d_s8_t *p = &s->p.average_pool2d;
-    MICA_LOAD_BEGIN(r, s, p);
+MICA_LOAD_WINDOW(average_pool2d, AVERAGE_POOL2D) {
+    MICA_LOAD_ONE(r, p);
     p->x_zero = (int8_t)r->x[0].zero_point;
     p->y_zero = (int8_t)r->y.zero_point;
     mica_load_window(r, &p->win);
@@ -18,10 +25,10 @@ mica_status_t mica_load_average_pool2d(mica_step_record_t *r, mica_step_t *s) {
         p->mult = mica_load_blob(r, MICA_AVERAGE_POOL2D_S8_BLOB_MULT, (size_t)p->entries * 4, MICA_BLOB_ALIGN);
         p->shift = mica_load_blob(r, MICA_AVERAGE_POOL2D_S8_BLOB_SHIFT, p->entries, MICA_BLOB_ALIGN);
     }
-    return MICA_LOAD_END(r, mica_average_pool2d_s8_check_constants(p, &r->what));
+    MICA_LOAD_END(r, mica_average_pool2d_s8_check_constants(p, &r->what));
 }
 
-static uint32_t run_channels(const mica_step_t *s, uint32_t begin, uint32_t end, void *scratch, size_t scratch_bytes) {
+static uint32_t run_channels(MICA_RUN_ARGS) {
     mica_average_pool2d_s8_t p = s->p.average_pool2d;
     const uint32_t groups = p.win.out_w;
     end = end < groups ? end : groups;
@@ -37,8 +44,8 @@ static uint32_t run_channels(const mica_step_t *s, uint32_t begin, uint32_t end,
 uint32_t mica_average_pool2d_by_channels(const mica_step_t *s, mica_step_t *to) {
     const mica_window_t *w = &s->p.average_pool2d.win;
     const uint32_t taps = (uint32_t)w->in_h * w->in_w;
-    if (s->run != run || w->out_h != 1 || w->out_w != 1 || w->in_h != w->kernel_h || w->in_w != w->kernel_w
-        || w->pad_top || w->pad_left || w->in_c % 4 || taps > UINT16_MAX) {
+    if (s->run != run_average_pool2d || w->out_h != 1 || w->out_w != 1 || w->in_h != w->kernel_h
+        || w->in_w != w->kernel_w || w->pad_top || w->pad_left || w->in_c % 4 || taps > UINT16_MAX) {
         return 0;
     }
     *to = *s;
@@ -50,5 +57,4 @@ uint32_t mica_average_pool2d_by_channels(const mica_step_t *s, mica_step_t *to) 
     columns->kernel_w = columns->stride_h = columns->stride_w = 1;
     return columns->out_w;
 }
-
 #endif

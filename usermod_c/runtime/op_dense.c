@@ -1,7 +1,7 @@
 #include "op.h"
 #include "shape.h"
-#ifndef MICA_WITHOUT_FULLY_CONNECTED_S8
 
+#ifndef MICA_WITHOUT_FULLY_CONNECTED_S8
 #define OWN (64) // bytes of scratch of a kernel beside a row of x as pairs: SCRATCH_FIXED of mica/kernels/base.py
 #define BLOCK (1024) // bytes of weights, about: nobody computes while the first block comes, and each has its costs
 #define OUTPUTS (4) // what counts as a row where there is one row of them: kernels compute so many at a time
@@ -51,7 +51,7 @@ static bool run_fetched(const mica_fully_connected_s8_t *p, uint8_t *scratch, si
     return true;
 }
 
-static uint32_t run(const mica_step_t *s, uint32_t begin, uint32_t end, void *scratch, size_t scratch_bytes) {
+static uint32_t run_fully_connected(MICA_RUN_ARGS) {
     const mica_fully_connected_s8_t *p = &s->p.fully_connected;
     const uint32_t rows = p->rows > 1 ? p->rows : (p->out_n + OUTPUTS - 1u) / OUTPUTS;
     end = end < rows ? end : rows;
@@ -69,19 +69,31 @@ static uint32_t run(const mica_step_t *s, uint32_t begin, uint32_t end, void *sc
     return rows;
 }
 
-mica_status_t mica_load_fully_connected(mica_step_record_t *r, mica_step_t *s) {
-    mica_fully_connected_s8_t *p = &s->p.fully_connected;
-    MICA_LOAD_BEGIN(r, s, p);
+MICA_LOADER(fully_connected, fully_connected_s8) {
+    MICA_LOAD_ONE(r, p);
     p->fetch = NULL;
     if (!mica_load_rows(r, &p->rows, &p->in_k, &p->out_n)) {
-        return r->err->status;
+        return;
     }
     mica_load_act(r, MICA_FULLY_CONNECTED_S8_PARAM_ACT_MIN, &p->ch.act_min, &p->ch.act_max);
     p->ch.layout = mica_load_layout(r, MICA_FULLY_CONNECTED_S8_LAYOUTS);
     if (mica_load_checked(r, mica_fully_connected_s8_check(p, &r->what))) {
         mica_load_channels(r, &p->ch, mica_fully_connected_s8_weights_bytes(p), mica_fully_connected_s8_channels(p));
     }
-    return MICA_LOAD_END(r, mica_fully_connected_s8_check_constants(p, &r->what));
+    MICA_LOAD_END(r, mica_fully_connected_s8_check_constants(p, &r->what));
 }
+#endif
 
+#ifndef MICA_WITHOUT_MATMUL_S8
+MICA_LOAD_ROWS(matmul, MATMUL) {
+    const mica_tensor_t *a = &r->x[0], *b = &r->x[1], *y = &r->y;
+    MICA_LOAD_TWO(r, p);
+    MICA_LOAD_ZEROS(r, p);
+    p->transpose_b = (uint8_t)mica_load_param(r, MICA_MATMUL_S8_PARAM_TRANSPOSE_B, 0, 1);
+    mica_load_requant(r, MICA_MATMUL_S8_PARAM_MULT, &p->mult, &p->shift);
+    mica_load_act(r, MICA_MATMUL_S8_PARAM_ACT_MIN, &p->act_min, &p->act_max);
+    mica_status_t shapes = mica_matmul_s8_shapes(p, a->dims, a->rank, b->dims, b->rank, y->dims, y->rank, &r->what);
+    mica_load_checked(r, shapes);
+    MICA_LOAD_END(r, mica_matmul_s8_check(p, &r->what));
+}
 #endif
