@@ -159,7 +159,10 @@ class Head:
         block[:4] = words
         less = 4 * numbers[1] if old and numbers[0] == _PROTOTYPE else 0
         whole = f.readinto(memoryview(block)[4 : len(block) - less]) == len(block) - less - 4
-        return label, block if whole and (not less or _spread(block, count, numbers[1])) else None
+        whole = whole and (not less or _spread(block, count, numbers[1]))
+        if numbers[0] == _PROTOTYPE and not any(block[8:12]):  # older than these bits: none of its examples is a repeat
+            block[8:12] = b"\xff\xff\xff\xff"
+        return label, block if whole else None
 
     def _bytes(self, numbers, count):
         """Return the bytes of a label's block, those that so many examples use."""
@@ -291,9 +294,9 @@ class Head:
         labels, blocks = self._learnt
         if not labels:
             raise Refused("this head was taught nothing yet")
-        if self._numbers[0] == _ANOMALY and min(self.counts) < 2:
-            raise Refused("one recording says nothing of how much they differ; teach two of a label, better 20")
         self.fit()
+        if self._numbers[0] == _ANOMALY and 0 in [unpack_from("<I", b, 4)[0] for b in blocks]:
+            raise Refused("one recording says nothing of how much they differ; teach two of a label, better 20")
         self._embed(inputs)
         numbers = self._numbers
         self._op(_JUDGE, blocks, 0)

@@ -91,7 +91,7 @@ class Head(_Base):
                 raise MicaError(f"label {label!r} would have more than {learning.MOST_COUNT} examples: {n}")
             if sign > 0 or _is_sum(found):
                 sums[label] = found
-            elif not any(found[:4]) and not any(found[8:]):
+            elif not any(found[:4]) and not any(found[12:]):
                 del sums[label]
         if len(sums) > MOST_LABELS:
             raise MicaError(f"{len(sums)} labels in all", todo=f"a head has at most {MOST_LABELS}")
@@ -117,6 +117,7 @@ def _summed(block: Any, other: Any, sign: int) -> bytearray:
     to = bytearray(block)
     for kind, at, n in (("<u4", 0, 1), ("<u4", 16, -1)):  # counts, sums and squares alike, modulo 2^32
         np.frombuffer(to, kind, n, at)[:] += (sign * np.frombuffer(other, kind, n, at).astype(np.int64)).astype(kind)
+    np.frombuffer(to, "<u4", 1, 8)[:] |= np.frombuffer(other, "<u4", 1, 8)  # bits of examples can't be taken away
     return to
 
 

@@ -272,6 +272,41 @@ def test_a_report(kind: str, width: int) -> None:
         assert all(0.5 < row[2] / (6 * width**0.5) < 2 for row in rows.values())
 
 
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("width", [5, 7, 64])
+@pytest.mark.parametrize("shots", [1, 2, 3])
+@pytest.mark.parametrize("repeated", ["all", "a"])
+def test_repeats_say_no_more(kind: str, width: int, shots: int, repeated: str) -> None:
+    """After a file was taught five times limits are those of one time: of all labels, or of one."""
+    rng, names = np.random.default_rng(width), ("a", "b") if kind != "anomaly" else ("a",)
+    x = {label: np.rint(rng.normal(40 - 80 * k, 9, (4, width))).astype(np.int8) for k, label in enumerate(names)}
+    once, often = (Head(kind, width, model=MODEL) for _ in range(2))
+    for label in names:
+        again = repeated in ("all", label)
+        for one in x[label][: shots if again else 4]:
+            once.teach(one, label)
+        for _ in range(5 if again else 1):
+            for one in x[label][: shots if again else 4]:
+                often.teach(one, label)
+    heads = [Head.from_state(head.state()) for head in (once, often)]
+    limits = [[block[4:8] for block in head._learnt[1]] for head in heads]
+    assert limits[0] == limits[1] and heads[0]._work[:width] == heads[1]._work[:width]
+    if kind == "anomaly" and shots == 1:
+        for head in heads:
+            with pytest.raises(MicaError, match="one recording says nothing"):
+                head.predict(x["a"][3])
+    elif kind == "prototype":
+        # A state of an older mica has no bits: each of its examples counts.
+        old = bytearray(heads[1].state())
+        for block in heads[1]._learnt[1]:
+            at = old.index(bytes(block))
+            old[at + 8 : at + 12] = bytes(4)
+        struct.pack_into("<I", old, 4, crc32(old[8:]))
+        loaded = Head.from_state(bytes(old))
+        assert loaded.counts == often.counts and all(b[8:12] == b"\xff" * 4 for b in loaded._learnt[1])
+        assert Head.from_state(loaded.state()).state() == loaded.state()
+
+
 def test_a_prototype_follows_a_drift() -> None:
     """A drift of three spreads over 400 examples, every fourth taught again: most are known with keep=, few without."""
     found = {}

@@ -87,6 +87,9 @@ fails(h.predict, inputs)
 example(1)
 h.teach(inputs, "well")
 fails(h.predict, inputs)
+h.teach(inputs, "well")  # a repeat says no more
+fails(h.predict, inputs)
+example(1)
 h.teach(inputs, "well")
 print(h.predict(inputs))
 

@@ -16,6 +16,10 @@ static const uint16_t sixteenths[] = {
     32768, 30783, 28918, 27166, 25520, 23974, 22521, 21157, 19875, 18671, 17539, 16477, 15479, 14541, 13660, 12832,
 };
 
+LOOP uint32_t at_most(uint64_t v, uint32_t most) {
+    return v < most ? (uint32_t)v : most;
+}
+
 SMALL bool mica_learn_check(const mica_learn_t *p) {
     return (uint32_t)p->kind <= MICA_LEARN_ANOMALY && (uint32_t)p->width - 1 < MICA_LEARN_MAX_WIDTH
            && (uint32_t)p->keep - 1 < (p->kind == MICA_LEARN_PROTOTYPE ? MICA_LEARN_ALL : MICA_LEARN_MAX_KEPT)
@@ -58,8 +62,23 @@ SMALL static uint64_t divide(uint64_t a, uint32_t b) {
     return a;
 }
 
-LOOP uint32_t at_most(uint64_t v, uint32_t most) {
-    return v < most ? (uint32_t)v : most;
+// Marks one of 32 bits for an example, by a hash of it.
+SMALL LOOP void mark(const mica_learn_t *p, mica_learn_class_t *c, const int8_t *x) {
+    uint32_t hash = 0;
+    for (int32_t i = 0; i < p->width; ++i) {
+        hash = (hash + (uint32_t)x[i]) * 2654435761u;
+    }
+    c->bias |= 1u << (hash >> 27);
+}
+
+// Examples of a class without repeats, as far as bits tell it: more than 15, or than half of all, may well be all.
+SMALL static uint32_t distinct(const mica_learn_t *p, const mica_learn_class_t *c) {
+    const uint32_t n = kept(p, c);
+    uint32_t marked = 0;
+    for (uint32_t bits = c->bias; bits != 0; bits &= bits - 1) {
+        ++marked;
+    }
+    return marked - 1 < 15 && 2 * marked <= n ? marked : n;
 }
 
 SMALL void mica_learn_teach(const mica_learn_t *p, uint32_t k, const int8_t *x) {
@@ -78,6 +97,7 @@ SMALL void mica_learn_teach(const mica_learn_t *p, uint32_t k, const int8_t *x) 
             c->row[i] = (int32_t)((uint32_t)sum + (uint32_t)x[i]);
             c->row[p->width + i] = (int32_t)(squares + (uint32_t)(x[i] * x[i]));
         }
+        mark(p, c, x);
     } else {
         memcpy(example(p, c, c->count % (uint32_t)p->keep), x, (size_t)p->width);
     }
@@ -116,18 +136,19 @@ SMALL static uint32_t distance(const mica_learn_t *p, const mica_learn_class_t *
     return at_most(d >> 4, UINT32_MAX);
 }
 
-// How far the examples of a class lie from their mean in element i, squared, summed up, times their number.
+// How far the distinct examples of class k lie from their mean in element i, squared, summed up; in quarters.
 SMALL static uint64_t scatter(const mica_learn_t *p, uint32_t k, int32_t i) {
+    const uint32_t n = kept(p, p->blocks[k]);
     uint32_t squares;
     const int64_t sum = sum_of(p, p->blocks[k], i, &squares);
-    return (uint64_t)kept(p, p->blocks[k]) * squares - (uint64_t)(sum * sum);
+    return divide(((uint64_t)n * squares - (uint64_t)(sum * sum)) * (4 * distinct(p, p->blocks[k])), n * n);
 }
 
-// The same of all classes, each divided by its number; in 16ths.
-SMALL static uint64_t within(const mica_learn_t *p, int32_t i) {
+// The same of all classes.
+SMALL LOOP uint64_t within(const mica_learn_t *p, int32_t i) {
     uint64_t sum = 0;
     for (uint32_t k = 0; k < p->classes; ++k) {
-        sum += divide(16 * scatter(p, k, i), kept(p, p->blocks[k]));
+        sum += scatter(p, k, i);
     }
     return sum;
 }
@@ -138,7 +159,14 @@ SMALL static uint64_t within(const mica_learn_t *p, int32_t i) {
 SMALL static uint32_t weigh(const mica_learn_t *p) {
     uint32_t free = 0, sum = 0;
     for (uint32_t k = 0; k < p->classes; ++k) {
-        free += kept(p, p->blocks[k]) - 1;
+        mica_learn_class_t *c = p->blocks[k];
+        if (p->kind != MICA_LEARN_PROTOTYPE) {
+            c->bias = 0;
+            for (uint32_t i = 0; i < kept(p, c); ++i) {
+                mark(p, c, example(p, c, i));
+            }
+        }
+        free += distinct(p, c) - 1;
     }
     uint64_t all = 0;
     for (int32_t i = 0; i < p->width; ++i) {
@@ -148,72 +176,59 @@ SMALL static uint32_t weigh(const mica_learn_t *p) {
     uint16_t *inverse = (void *)p->work;  // where weights and an example lie
     for (int32_t i = 0; i < p->width; ++i) {
         const uint32_t variance = (uint32_t)divide((within(p, i) + 3 * base) << 8, free + 3);
-        uint32_t r = free ? at_most(divide(base << 16, variance + 1), 65535) : 1;
+        uint32_t r = free ? at_most(divide(base << 16, variance + 1), 16383) + 1 : 1;
         r = p->kind == MICA_LEARN_ANOMALY ? mica_root(r << 8) : r;
         sum += r;
         inverse[i] = (uint16_t)r;
     }
     for (int32_t i = 0; i < p->width; ++i) {
-        const uint32_t weight = at_most(divide((uint64_t)(16 * (uint32_t)p->width * inverse[i]) + sum / 2, sum), 255);
+        const uint32_t weight = at_most((16 * (uint32_t)p->width * inverse[i] + sum / 2) / sum, 255);
         p->work[i] = (int8_t)(weight ? weight : 1);
     }
     return free;
 }
 
-// The median over classes of the distance from a mean to the nearest other mean.
+// The least distance from the mean of a class to that of another.
 SMALL static uint32_t gap(const mica_learn_t *p) {
-    uint32_t near[MICA_LEARN_MAX_CLASSES], squares;
+    uint32_t least = UINT32_MAX, squares;
     int8_t *mean = p->work + p->width;
     for (uint32_t k = 0; k < p->classes; ++k) {
         const uint32_t n = kept(p, p->blocks[k]);
         for (int32_t i = 0; i < p->width; ++i) {
             mean[i] = (int8_t)((2 * (uint32_t)sum_of(p, p->blocks[k], i, &squares) + 257 * n) / (2 * n) - 128);
         }
-        near[k] = UINT32_MAX;
         for (uint32_t j = 0; j < k; ++j) {
-            const uint32_t d = distance(p, p->blocks[j], mean);
-            near[j] = d < near[j] ? d : near[j];
-            near[k] = d < near[k] ? d : near[k];
+            least = at_most(distance(p, p->blocks[j], mean), least);
         }
     }
-    for (uint32_t k = 0;; ++k) {
-        uint32_t before = 0;
-        for (uint32_t j = 0; j < p->classes; ++j) {
-            before += near[j] < near[k] || (near[j] == near[k] && j < k);
-        }
-        if (before == (p->classes - 1) / 2) {
-            return near[k];
-        }
-    }
+    return least;
 }
 
 // How far from a mean an example may lie, in 16ths: a multiple of what those of this class lie from it, shrunk to what
-// all do as if four more did that; and 3/16 of the gap count as one more. Without a second example or class there is no
-// limit. Returns the number of examples.
-SMALL static uint32_t spread_limits(const mica_learn_t *p) {
+// all do as if four more did that; and 5/32 of the gap count as one more. Without a second example or class there is no
+// limit.
+SMALL static void spread_limits(const mica_learn_t *p) {
     uint64_t scatters[MICA_LEARN_MAX_CLASSES], pooled = 0;
     uint32_t free = weigh(p);
-    const uint32_t total = free + p->classes;
     for (uint32_t k = 0; k < p->classes; ++k) {
         uint64_t sum = 0;
         for (int32_t i = 0; i < p->width; ++i) {
             sum += scatter(p, k, i) * (uint8_t)p->work[i];
         }
-        scatters[k] = divide(sum, kept(p, p->blocks[k]));
-        pooled += scatters[k];
+        scatters[k] = sum >> 2;
+        pooled += sum >> 2;
     }
     if (p->classes > 1) {
-        pooled += gap(p) / 16 * 3;
+        pooled += gap(p) / 32 * 5;
         ++free;
     }
     pooled = divide(pooled, free);
     for (uint32_t k = 0; k < p->classes; ++k) {
-        const uint32_t n = kept(p, p->blocks[k]);
+        const uint32_t n = distinct(p, p->blocks[k]);
         const uint64_t spread = divide(scatters[k] + 4 * pooled, n + 3);
         const uint32_t loose = free ? at_most((spread * (uint32_t)p->setting >> 4) + 1, INT32_MAX) : 0;
         p->blocks[k]->limit = loose + loose / n;
     }
-    return total;
 }
 
 // ---- Softmax
@@ -274,8 +289,7 @@ SMALL static uint32_t numerators(mica_learn_t *p, const int8_t *x, uint32_t *e) 
     }
     const uint32_t most = e[best], counts = (uint8_t)(p->blocks[0]->shift >> 8);
     for (uint32_t k = 0; k < p->classes; ++k) {
-        uint32_t j = most - e[k];
-        j = j < 1 << 24 ? j * counts >> 4 : j;
+        const uint32_t j = at_most(most - e[k], 65535) * counts >> 4;
         e[k] = j < 160 ? ((uint32_t)whole[j >> 4] * sixteenths[j & 15] + (1 << 17)) >> 18 : 0;  // 4096 * exp(-j / 16)
         sum += e[k];
     }
@@ -311,9 +325,12 @@ SMALL static bool small(const mica_learn_t *p, uint32_t bits) {
 
 // The centre of all examples, weights of 0, and how much sums are shifted: a step moves a logit by the squares of an
 // example in 2^-(15 + shift), neither too much nor too little.
-SMALL static void begin(const mica_learn_t *p, uint32_t total) {
+SMALL static void begin(const mica_learn_t *p) {
     uint64_t power = 0;
-    uint32_t squares;
+    uint32_t squares, total = 0;
+    for (uint32_t k = 0; k < p->classes; ++k) {
+        total += kept(p, p->blocks[k]);
+    }
     for (int32_t i = 0; i < p->width; ++i) {
         uint32_t sum = 0;
         for (uint32_t k = 0; k < p->classes; ++k) {
@@ -359,17 +376,18 @@ SMALL static bool epoch(mica_learn_t *p, uint32_t step) {
 
 // ---- Anomaly
 
-// From x to the nearest example of a class, example `but` aside: a sum of absolute differences, weighed, in 16ths.
-SMALL static uint32_t nearest(const mica_learn_t *p, const mica_learn_class_t *c, const int8_t *x, uint32_t but) {
+// From x to the nearest example of a class: a sum of absolute differences, weighed, in 16ths. If x is one of them those
+// that are equal do not count.
+SMALL static uint32_t nearest(const mica_learn_t *p, const mica_learn_class_t *c, const int8_t *x, bool one) {
     uint32_t best = UINT32_MAX;
     for (uint32_t i = 0; i < kept(p, c); ++i) {
         const int8_t *y = example(p, c, i);
-        uint32_t sum = i == but ? UINT32_MAX >> 1 : 0;
+        uint32_t sum = 0;
         for (int32_t k = 0; k < p->width; ++k) {
             const int32_t d = x[k] - y[k];
             sum += (uint32_t)(d < 0 ? -d : d) * (uint8_t)p->work[k];
         }
-        best = sum < best ? sum : best;
+        best = one && sum == 0 ? best : at_most(sum, best);
     }
     return best;
 }
@@ -379,7 +397,7 @@ SMALL static uint64_t beyond(const mica_learn_t *p, const mica_learn_class_t *c,
     uint64_t sum = 0;
     *above = 0;
     for (uint32_t i = 0; i < kept(p, c); ++i) {
-        const uint32_t d = nearest(p, c, example(p, c, i), i);
+        const uint32_t d = nearest(p, c, example(p, c, i), true);
         if (d > limit) {
             sum += d - limit;
             ++*above;
@@ -392,18 +410,12 @@ SMALL static uint64_t beyond(const mica_learn_t *p, const mica_learn_class_t *c,
 // fall off beyond their mean as an exponential does. Two passes need no memory.
 SMALL static uint32_t alarm_limit(const mica_learn_t *p, const mica_learn_class_t *c) {
     const uint32_t n = kept(p, c);
-    if (n < 2) {
-        return 0;
-    }
     uint32_t above;
     const uint32_t mean = (uint32_t)divide(beyond(p, c, 0, &above), n);
     const uint64_t sum = beyond(p, c, mean, &above);
-    if (above == 0) {
-        return mean + 1;
-    }
-    const int32_t turns = (int32_t)(mica_log2((uint32_t)p->setting) + mica_log2(above) - mica_log2(n));
-    const uint64_t natural = (uint64_t)(turns < 0 ? 0 : turns) * 45426 >> 16;  // times ln 2
-    return at_most(mean + 1 + (divide(sum, above) * natural >> 16), UINT32_MAX);
+    const uint32_t one_in = (uint32_t)divide((uint64_t)(uint32_t)p->setting * above << 8, n);  // of the tail, in 256ths
+    const uint32_t turns = mica_log2(one_in < 256 ? 256 : one_in) - (8 << 16);
+    return at_most(mean + 1 + (divide(sum, above) * (turns * 45426ull >> 16) >> 16), UINT32_MAX);  // times ln 2
 }
 
 // ---- All kinds
@@ -413,17 +425,12 @@ SMALL bool mica_learn_fit(mica_learn_t *p, uint32_t step) {
     if (step != 0) {
         return softmax && epoch(p, step);
     }
-    uint32_t total = 0;
-    if (p->kind != MICA_LEARN_ANOMALY) {
-        total = spread_limits(p);
-    } else {
-        weigh(p);
-        for (uint32_t k = 0; k < p->classes; ++k) {
-            p->blocks[k]->limit = alarm_limit(p, p->blocks[k]);
-        }
+    spread_limits(p);
+    for (uint32_t k = 0; p->kind == MICA_LEARN_ANOMALY && k < p->classes; ++k) {
+        p->blocks[k]->limit = alarm_limit(p, p->blocks[k]);
     }
     if (softmax) {
-        begin(p, total);
+        begin(p);
     }
     return softmax;
 }
@@ -441,7 +448,7 @@ SMALL void mica_learn_judge(mica_learn_t *p, const int8_t *x) {
     const bool anomaly = p->kind == MICA_LEARN_ANOMALY;
     p->best = 0;
     for (uint32_t k = 0; k < p->classes; ++k) {
-        d[k] = anomaly ? nearest(p, p->blocks[k], x, UINT32_MAX) : distance(p, p->blocks[k], x);
+        d[k] = anomaly ? nearest(p, p->blocks[k], x, false) : distance(p, p->blocks[k], x);
         p->best = d[k] < d[p->best] ? (int32_t)k : p->best;
     }
     int32_t score = -1;

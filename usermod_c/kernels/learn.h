@@ -23,7 +23,7 @@ enum { MICA_LEARN_PROTOTYPE, MICA_LEARN_SOFTMAX, MICA_LEARN_ANOMALY };
 typedef struct {
     uint32_t count;    // examples taught, of which the last `keep` are there; of a prototype those it stands for
     uint32_t limit;    // a distance beyond it is unknown; 0: there is no limit
-    uint32_t bias;     // of softmax, and the next, too
+    uint32_t bias;     // of softmax, and the next, too; of a prototype a bit for each example, by its hash
     uint32_t shift;    // of sums; times 256: 16ths of a difference between logits that count: 16 in mica_learn_fit()
     int32_t row[];
 } mica_learn_class_t;

@@ -2,7 +2,8 @@
 
 A class is a block: words count, limit, bias, shift; then for prototypes int32 sums and uint32 sums of squares, for
 softmax int32 weights; then for softmax and anomaly the kept examples, int8 [up to keep][width]. Example n of a class
-replaces example n - keep. work: uint8 [width] weights of distances, 16 on average; int8 [width], an example; of a
+replaces example n - keep. The word bias of a prototype, and of others while limits are found, has a bit for each
+example, by a hash of it. work: uint8 [width] weights of distances, 16 on average; int8 [width], an example; of a
 softmax head int8 [width], its centre.
 """
 
@@ -51,7 +52,23 @@ class _Class:
         else:
             self.square = np.frombuffer(block, "<u4", width, 16 + 4 * width)
             self.sum, self.squares = self.row.astype(np.int64), self.square.astype(np.int64)
-        self.scatter = self.n * self.squares - self.sum**2
+
+    @property
+    def distinct(self) -> int:
+        """Return how many examples are no repeats, as far as bits tell it."""
+        marked = int(self.words[2]).bit_count()
+        return marked if 0 < marked < 16 and 2 * marked <= self.n else self.n
+
+    @property
+    def scatter(self) -> Array:
+        """Return what the distinct examples lie from their mean, squared, summed up; in quarters, for each number."""
+        apart = (self.n * self.squares - self.sum**2).astype(np.uint64)
+        return (apart * (4 * self.distinct) // self.n**2).astype(np.int64)
+
+    def mark(self, x: Array) -> None:
+        """Mark one of 32 bits for an example, by a hash of it."""
+        powers = np.cumprod(np.full(len(x), 2654435761, np.uint32), dtype=np.uint32)[::-1]
+        self.words[2] |= 1 << (int((x.astype(np.uint32) * powers).sum(dtype=np.uint32)) >> 27)
 
     def teach(self, x: Array, keep: int) -> None:
         """Add an example to a prototype: half of all is forgotten where 2 * keep examples are there."""
@@ -61,6 +78,7 @@ class _Class:
             self.square -= self.square >> 1
         self.row[:] += x.astype(np.int32)
         self.square[:] += (x**2).astype(np.uint32)
+        self.mark(x)
 
 
 def learn(op: int, numbers: Any, work: Any, blocks: Sequence[Any], arg: int) -> bool:
@@ -89,12 +107,14 @@ def learn(op: int, numbers: Any, work: Any, blocks: Sequence[Any], arg: int) -> 
 
 
 def _begin(kind: int, setting: int, weights: Array, centre: Array, classes: list[_Class]) -> bool:
+    for c in classes if kind != PROTOTYPE else ():
+        c.words[2] = 0
+        for x in c.kept:
+            c.mark(x)
     weights[:] = _weights(kind, len(weights), classes)
-    if kind == ANOMALY:
-        for c in classes:
-            c.words[1] = _alarm_limit(c.kept, weights.astype(np.int64), setting)
-    else:
-        _spread_limits(setting, weights.astype(np.int64), classes)
+    _spread_limits(setting, weights.astype(np.int64), classes)
+    for c in classes if kind == ANOMALY else ():
+        c.words[1] = _alarm_limit(c.kept, weights.astype(np.int64), setting)
     if kind != SOFTMAX or not classes:
         return False
     every = np.concatenate([c.kept for c in classes])
@@ -149,56 +169,49 @@ def _numerators(rows: Array, bias: Array, shift: Array, x: Array) -> tuple[int, 
 def _weights(kind: int, width: int, classes: list[_Class]) -> Array:
     """Return a weight for each number, 16 on average: the inverse of its variance within the classes (of an anomaly
     the root of that), shrunk to the mean variance as if three examples more had that."""
-    free = sum(c.n - 1 for c in classes)
+    free = sum(c.distinct - 1 for c in classes)
     if not free:
         return np.full(width, 16)
-    within = sum((16 * c.scatter // c.n for c in classes), np.zeros(width, np.int64))
+    within = sum((c.scatter for c in classes), np.zeros(width, np.int64))
     base = int(within.sum()) // free // width + 1
-    r = np.minimum((base << 16) // (((within + 3 * base) << 8) // (free + 3) + 1), 65535)
+    r = np.minimum((base << 16) // (((within + 3 * base) << 8) // (free + 3) + 1), 16383) + 1
     if kind == ANOMALY:
         r = root(r << 8)
-    total = max(int(r.sum()), 1)
+    total = int(r.sum())
     return np.clip((16 * width * r + total // 2) // total, 1, 255)
 
 
 def _gap(weights: Array, classes: list[_Class]) -> int:
-    """Return the median over classes of the distance from a mean to the nearest other mean."""
-    near = [_MOST] * len(classes)
-    for k, c in enumerate(classes):
-        mean = (2 * c.sum + 257 * c.n) // (2 * c.n) - 128
-        for j in range(k):
-            d = _distance(classes[j], weights, mean)
-            near[j], near[k] = min(near[j], d), min(near[k], d)
-    return sorted(near)[(len(near) - 1) // 2]
+    """Return the least distance from the mean of a class to that of another."""
+    means = [(2 * c.sum + 257 * c.n) // (2 * c.n) - 128 for c in classes]
+    return min(_distance(c, weights, mean) for k, mean in enumerate(means) for c in classes[:k])
 
 
 def _spread_limits(setting: int, weights: Array, classes: list[_Class]) -> None:
     """Set the limit of each class, in 16ths: a multiple of what its examples lie from their mean, shrunk to what all do
-    as if four more did that; and 3/16 of the gap count as one more. Without a second example or class there is none."""
-    free, several = sum(c.n - 1 for c in classes), len(classes) > 1
-    scatters = [int((c.scatter * weights).sum()) // c.n for c in classes]
-    pooled = (sum(scatters) + (_gap(weights, classes) // 16 * 3 if several else 0)) // max(free + several, 1)
+    as if four more did that; and 5/32 of the gap count as one more. Without a second example or class there is none."""
+    free, several = sum(c.distinct - 1 for c in classes), len(classes) > 1
+    scatters = [int((c.scatter * weights).sum()) >> 2 for c in classes]
+    pooled = (sum(scatters) + (_gap(weights, classes) // 32 * 5 if several else 0)) // max(free + several, 1)
     for c, scatter in zip(classes, scatters, strict=True):
-        spread = (scatter + 4 * pooled) // (c.n + 3)
+        spread = (scatter + 4 * pooled) // (c.distinct + 3)
         loose = min((spread * setting >> 4) + 1, 0x7FFFFFFF) if free + several else 0
-        c.words[1] = loose + loose // c.n
+        c.words[1] = loose + loose // c.distinct
 
 
 def _alarm_limit(kept: Array, weights: Array, one_in: int) -> int:
-    """The distance that one in `one_in` normal recordings passes, from the tail of the distances between those that
-    were learnt."""
+    """Return the distance that one in `one_in` normal recordings passes, 0 where no two recordings differ.
+
+    It is from the tail of the distances between those that were learnt.
+    """
     n = len(kept)
-    if n < 2:
-        return 0
     apart = np.abs(kept[:, None] - kept) @ weights
-    nearest = (apart + (np.eye(n, dtype=np.int64) << 40)).min(1)
+    nearest = np.where(apart, apart, _MOST).min(1)
     mean = int(nearest.sum()) // n
     above = nearest[nearest > mean]
-    if not len(above):
-        return mean + 1
-    beyond = int((above - mean).sum()) // len(above)
-    one, tail, all_of = log2(np.array([one_in, len(above), n])).tolist()
-    return min(mean + 1 + (beyond * (max(one + tail - all_of, 0) * 45426 >> 16) >> 16), _MOST)
+    beyond = int((above - mean).sum()) // max(len(above), 1)
+    tail = int(log2(np.array([max((one_in * len(above) << 8) // n, 256)]))[0]) - (8 << 16)
+    return min((mean + 1 & _MOST) + (beyond * (tail * 45426 >> 16) >> 16), _MOST)
 
 
 def _distance(c: _Class, weights: Array, x: Array) -> int:
