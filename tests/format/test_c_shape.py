@@ -32,7 +32,7 @@ COMPLEX = {
     "mica_axes_s8_check": 22,
     "mica_norm_s8_check": 23,
     "mica_recurrent_s8_check": 25,
-    "means": 21,
+    "mica_picture_means": 21,
     "mica_picture_area_rows": 21,
     "mica_conv2d_s8_armv6m": 30,  # each further part takes 50 to 140 bytes of code on a Cortex-M0+
     "mica_conv2d_paired_armv6m": 25,

@@ -14,7 +14,8 @@ INPUTS = 2000
 @pytest.mark.parametrize("build", [c_build.BUILDS[0], c_build.BUILDS[1]], ids=lambda build: build.name)
 def test_no_access_outside(build: c_build.Build, tmp_path: Path) -> None:
     sanitize = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all")
-    sources = [str(c_build.USERMOD / "kernels" / name) for name in ("picture.c", "picture_area.c")]
+    names = ("picture.c", "picture_area.c", "picture_means.c")
+    sources = [str(c_build.USERMOD / "kernels" / name) for name in names]
     sources.append(str(Path(__file__).parent / "see_fuzz.c"))
     objects = c_build.objects(build, sources, *sanitize, *c_build.STRICT)
     program = c_build.link(tmp_path / "see_fuzz", build, objects, *sanitize)

@@ -21,7 +21,7 @@ AREAS: dict[str, tuple[tuple[str, str], ...]] = {
 }  # fmt: skip
 # Files of an area that other tests are about.
 OTHERS = {
-    **dict.fromkeys((f"usermod_c/kernels/{name}.c" for name in ("picture", "picture_area")), "pictures"),
+    **{f"usermod_c/kernels/picture{part}.c": "pictures" for part in ("", "_area", "_means")},
     "usermod_c/runtime/encode.c": "tokens",
     "usermod_c/runtime/words.c": "tokens",
     "usermod_c/runtime/tokens.c": "tokens",

@@ -93,9 +93,10 @@ LARGEST = {"bytes": (255, 255, 255), "triples": (255, 255, 255), "packed": (31, 
 
 def pictures(tree: Tree) -> str | None:
     """Every S is at most 32 times the largest colour, in 32 bits, and its byte at most 255: all counts and weights."""
-    pixels, area = (tree.read(f"usermod_c/kernels/{name}") for name in ("picture_pixels.h", "picture_area.c"))
+    names = ("picture_pixels.h", "picture_area.c", "picture_means.c")
+    pixels, area, means = (tree.read(f"usermod_c/kernels/{name}") for name in names)
     bits = re.search(r"\(1u << (\d+)\) / ", area)
-    shifts = {int(n) for n in re.findall(r"\* reciprocal >> (\d+)", area)}
+    shifts = {int(n) for n in re.findall(r"\* reciprocal >> (\d+)", means)}
     assert bits and shifts
     count = np.arange(1, 128 * 128 + 1, dtype=np.uint64)
     for most in (31, 63, 255):

@@ -102,6 +102,8 @@ mp_int_t mp_mica_get_int(mp_obj_t obj); // of an int itself: calls no __int__
 // Returns how many values lie farther outside of the tensor's range than it is wide. odd: what else it takes.
 enum { MP_MICA_NAN = 1, MP_MICA_INFINITY = 2 };
 uint32_t mp_mica_values_store(const mica_tensor_t *t, mp_obj_t values, uint8_t odd);
+// Raises ValueError unless a buffer is as long as n values of `size` bytes.
+void mp_mica_check_length(const mp_buffer_info_t *buf, size_t size, uint32_t n);
 // A buffer that stands for a whole tensor of n elements: raises where it is no such one. Then part of it into part of
 // the tensor, t with its data and bytes, from element `at` on. Both allocate nothing.
 void mp_mica_values_check(const mica_tensor_t *t, mp_obj_t buffer, uint32_t n);

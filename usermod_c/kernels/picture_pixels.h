@@ -156,4 +156,13 @@ typedef struct {
 // Rows [begin, end) by the means of boxes.
 void mica_picture_area_rows(const mica_picture_job_t *j, uint32_t begin, uint32_t end, int8_t *out);
 
+// Sums of columns that are on the stack: of a box at least.
+#define COLUMNS (196u)
+
+// The means of a row of boxes (picture_means.c): of any kind, pixel by pixel; or columns first, four bytes at a time.
+typedef void mica_picture_loop_t(kind_t kind, bool colour, const uint8_t *row, const boxes_t *b, const form_t *f,
+    int8_t *out);
+mica_picture_loop_t mica_picture_means, mica_picture_columns_single, mica_picture_columns_packed,
+    mica_picture_columns_triples, mica_picture_columns_chroma;
+
 #endif

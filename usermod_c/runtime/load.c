@@ -52,18 +52,11 @@ static mica_status_t check_name(const mica_file_t *f, uint32_t offset, uint32_t 
 
 // ---- one step
 
-typedef struct {
-    uint8_t least, most;  // inputs
-    bool in_place;
-    uint8_t x_type, last_type, y_type;  // last_type: of input `most`
-} kernel_facts_t;
-
-// False where the id is unknown.
-static bool kernel_facts(uint32_t kernel, kernel_facts_t *facts) {
+bool mica_kernel_facts(uint32_t kernel, mica_kernel_facts_t *facts) {
     switch (kernel) {
         #define FACTS(name, NAME, least, most, in_place, X, LAST, Y) \
     case MICA_KERNEL_##NAME: \
-        *facts = (kernel_facts_t) { least, most, in_place, MICA_DTYPE_##X, MICA_DTYPE_##LAST, MICA_DTYPE_##Y }; \
+        *facts = (mica_kernel_facts_t) { least, most, in_place, MICA_DTYPE_##X, MICA_DTYPE_##LAST, MICA_DTYPE_##Y }; \
         return true;
         MICA_KERNELS(FACTS)
         #undef FACTS
@@ -115,8 +108,7 @@ bool mica_step_has_kernel(const mica_model_t *m, uint32_t i) {
 
 static const char by_rows[] = "a tensor that is kept by rows, outside of a strip";
 
-// Of a step outside of strips: no input is kept by rows, or shares bytes with the output unless it may be overwritten.
-static mica_status_t check_inputs(mica_step_record_t *r, bool in_place) {
+mica_status_t mica_load_inputs(mica_step_record_t *r, bool in_place) {
     const uint8_t *y = r->y.data;
     for (uint32_t k = 0; k < r->n_inputs; ++k) {
         const uint8_t *x = r->x[k].data;
@@ -143,8 +135,8 @@ static mica_status_t load_step(const mica_model_t *m, uint32_t i, bool missing_k
     }
     uint32_t kernel = mica_u16(record + MICA_STEP_KERNEL);
     mica_step_loader_t loader = mica_step_loader(kernel);
-    kernel_facts_t facts;
-    if (!kernel_facts(kernel, &facts) || (loader == NULL && !missing_kernels)) {
+    mica_kernel_facts_t facts;
+    if (!mica_kernel_facts(kernel, &facts) || (loader == NULL && !missing_kernels)) {
         return mica_record_fail(r, MICA_ERR_KERNEL, "kernel", MICA_STEP_KERNEL, kernel, 0);
     }
     uint32_t outputs;
@@ -162,7 +154,7 @@ static mica_status_t load_step(const mica_model_t *m, uint32_t i, bool missing_k
     if (strip ? mica_load_strip_step(r, i) != MICA_OK : r->y.space == MICA_SPACE_ROWS) {
         return strip ? err->status : mica_record_fail(r, MICA_ERR_STEP, by_rows, MICA_STEP_OUTPUTS, 0, 0);
     }
-    if (!strip && check_inputs(r, facts.in_place) != MICA_OK) {
+    if (!strip && mica_load_inputs(r, facts.in_place) != MICA_OK) {
         return err->status;
     }
     uint32_t scratch = mica_u32(record + MICA_STEP_SCRATCH_MIN), want = mica_u32(record + MICA_STEP_SCRATCH_WANT);
@@ -195,87 +187,6 @@ mica_status_t mica_move_constants(mica_model_t *m, uint32_t i, const void *const
     }
     return err->status;
 }
-
-// ---- a kernel on buffers, without a file
-#ifndef MICA_WITHOUT_RAW
-
-static void put_u32(uint8_t *to, uint32_t v) {
-    for (uint32_t i = 0; i < 4; ++i) {
-        to[i] = (uint8_t)(v >> 8 * i);
-    }
-}
-
-// Fails unless the buffer of an operand is as long as its shape says.
-static void check_length(mica_step_record_t *r, const mica_tensor_t *t, const char *what) {
-    uint64_t bytes = 1;
-    for (uint32_t i = 0; i < t->rank && bytes <= MICA_MAX_BYTES; ++i) {
-        bytes *= t->dims[i];
-    }
-    if (mica_load_ok(r) && bytes != t->bytes) {
-        mica_record_fail(r, MICA_ERR_SHAPE, what, 0, t->bytes, bytes > MICA_MAX_BYTES ? UINT32_MAX : (uint32_t)bytes);
-    }
-}
-
-// Operands and constants of one call: their number, types, lengths and places.
-static mica_status_t check_buffers(mica_step_record_t *r, const mica_single_t *c, const kernel_facts_t *facts) {
-    if (facts->x_type != MICA_DTYPE_INT8 || facts->last_type != MICA_DTYPE_INT8 || facts->y_type != MICA_DTYPE_INT8
-        || c->n_inputs < facts->least || c->n_inputs > facts->most) {
-        return mica_record_fail(r, MICA_ERR_STEP, "the kernel takes other inputs", MICA_STEP_INPUTS, 0, 0);
-    }
-    check_length(r, &c->y, "bytes of the output");
-    for (uint32_t i = 0; i < c->n_inputs; ++i) {
-        check_length(r, &c->x[i], "bytes of an input");
-    }
-    const uint8_t *y = c->y.data;
-    bool apart = true;
-    for (uint32_t i = 0; i < MICA_MAX_BLOBS; ++i) {
-        const uint8_t *blob = c->blobs[i];
-        apart = apart && (blob >= y + c->y.bytes || y >= blob + c->blob_bytes[i]);
-    }
-    mica_load_require(r, apart, MICA_ERR_OVERLAP, "the output shares bytes with a constant");
-    return mica_load_ok(r) ? check_inputs(r, facts->in_place) : r->err->status;
-}
-
-mica_status_t mica_run_single(const mica_single_t *c, mica_error_t *err) {
-    *err = (mica_error_t) { .step = -1, .tensor = -1 };
-    uint8_t record[MICA_SIZEOF_STEP] = { 0 };
-    for (uint32_t i = 0; i < MICA_MAX_PARAMS; ++i) {
-        put_u32(record + MICA_STEP_PARAMS + 4 * i, (uint32_t)c->params[i]);
-    }
-    for (uint32_t i = 0; i < MICA_MAX_BLOBS; ++i) {
-        put_u32(record + MICA_STEP_BLOBS + 8 * i + 4, c->blob_bytes[i]);
-    }
-    mica_model_t m = { .file = { .base = record } };
-    m.file.s[MICA_KIND_DATA].bytes = UINT32_MAX;
-    mica_step_record_t rec = { .m = &m, .record = record, .err = err, .blobs = c->blobs, .n_inputs = c->n_inputs,
-        .y = c->y };
-    memcpy(rec.x, c->x, sizeof(rec.x));
-    mica_step_loader_t loader = mica_step_loader(c->kernel);
-    kernel_facts_t facts;
-    if (loader == NULL || !kernel_facts(c->kernel, &facts)) {
-        return mica_record_fail(&rec, MICA_ERR_KERNEL, "kernel", MICA_STEP_KERNEL, c->kernel, 0);
-    }
-    if (check_buffers(&rec, c, &facts) != MICA_OK) {
-        return err->status;
-    }
-    if (mica_scratch_min(c->kernel, rec.y.rank ? rec.y.dims[rec.y.rank - 1] : 1, 0) != 0) {
-        return mica_record_fail(&rec, MICA_ERR_STEP, "the kernel wants scratch", MICA_STEP_SCRATCH_MIN, 0, 0);
-    }
-    mica_step_t step = { .run = NULL };
-    rec.fast = true;  // where the constants allow it
-    loader(&rec, &step);
-    if (!mica_load_ok(&rec)) {
-        *err = (mica_error_t) { .step = -1, .tensor = -1 };
-        rec.fast = false;
-        loader(&rec, &step);
-    }
-    if (mica_load_ok(&rec)) {
-        step.run(&step, 0, UINT32_MAX, NULL, 0);
-    }
-    return err->status;
-}
-
-#endif
 
 // ---- the whole model
 

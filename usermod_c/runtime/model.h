@@ -98,6 +98,15 @@ typedef struct {
     mica_tensor_t x[MICA_MAX_INPUTS];
 } mica_step_record_t;
 
+typedef struct {
+    uint8_t least, most;  // inputs
+    bool in_place;
+    uint8_t x_type, last_type, y_type;  // last_type: of input `most`
+} mica_kernel_facts_t;
+bool mica_kernel_facts(uint32_t kernel, mica_kernel_facts_t *facts);  // false where the id is unknown
+// Of a step outside of strips: no input is kept by rows, or shares bytes with the output unless it may be overwritten.
+mica_status_t mica_load_inputs(mica_step_record_t *r, bool in_place);
+
 typedef void (*mica_step_loader_t)(mica_step_record_t *r, mica_step_t *s);  // what goes wrong stays in r->err
 mica_step_loader_t mica_step_loader(uint32_t kernel);  // null where this build does not have the kernel
 
@@ -146,6 +155,23 @@ bool mica_load_rows(mica_step_record_t *r, uint32_t *rows, uint16_t *in_n, uint1
 // Whether x[0] and y have one shape; one scale and zero point.
 bool mica_load_same_shape(mica_step_record_t *r);
 bool mica_load_same_scale(mica_step_record_t *r);
+
+// ---- strips (order.c, strip.c)
+
+static inline const uint8_t *mica_order_record(const mica_model_t *m, uint32_t call) {
+    return mica_record(&m->file, MICA_KIND_ORDER, call);
+}
+
+// Whether an input is read row by row: the same rows as the output's. Else it has to be one row for all of them.
+static inline bool mica_rows_move(const mica_rows_t *x, const mica_rows_t *y) {
+    return x->image && x->rows == y->rows;
+}
+
+// Of steps without a window: rows are made one by one, each from the same rows.
+static inline bool mica_by_row(uint32_t kernel) {
+    return kernel == MICA_KERNEL_ADD_S8 || kernel == MICA_KERNEL_MUL_S8 || kernel == MICA_KERNEL_MINMAX_S8
+           || kernel == MICA_KERNEL_DIV_S8 || kernel == MICA_KERNEL_LUT_S8 || kernel == MICA_KERNEL_CONCAT_S8;
+}
 
 // ---- the vocabulary (tokens.c, encode.c, words.c)
 

@@ -41,6 +41,26 @@ void mica_armv6m_unpack(const int8_t *x, uint32_t *to, uint32_t words, uint32_t 
 void mica_armv6m_pick(const int8_t *x, uint32_t *to, const int32_t *table, uint32_t words, uint32_t pixels,
     int32_t x_step, uint32_t lane, uint32_t group);
 
+// A tile while its stream is made. A patch of more than MICA_GEMM_WORDS words is cut into parts; part n of all pixels
+// comes before part n + 1 of any.
+typedef struct {
+    const mica_conv2d_s8_t *p;
+    uint32_t *stream;
+    uint32_t *patch;          // words of one patch, or of what lies outside the image
+    uint32_t words;           // of a patch
+    uint32_t part_words;      // of a part, but the last
+    uint32_t from, to;        // words of the patches that the stream holds: all of them, or one part
+    uint32_t groups;
+    const uint32_t *pairs;    // of codes; null: weights are bytes
+    int32_t *table;           // of elements, part by part (mica_armv6m_pick); null: patches are words
+} mica_tile_t;
+// The stream of a tile of `pixels` pixels from (*oy, *ox) on, which are moved behind it.
+void mica_armv6m_tile(const mica_tile_t *t, uint32_t pixels, int32_t *oy, int32_t *ox, bool aligned);
+// The tables of mica_armv6m_pick, for a tile whose patches are not words.
+void mica_armv6m_tile_table(const mica_tile_t *t);
+// One patch as bytes, wherever they lie.
+void mica_armv6m_patch(const mica_conv2d_s8_t *p, int8_t *to, int32_t iy, int32_t ix);
+
 #define MICA_PAIRED_WORDS 96  // of a channel's weights in one call
 
 // Where the outputs of four lanes lie: the first, from behind a lane's second, less a pixel's channels, to the next.
