@@ -20,7 +20,7 @@ RUNTIME = ROOT / "firmware" / "mica"
 BESIDE = "mica_fleet"  # a package that may import mica, and of which mica knows nothing
 
 # Everybody may: errors, where files lie, a board's own code, and switches for who works on mica.
-LEAVES = {"board_code", "errors", "resources", "notes", "printable", "__version__"}
+LEAVES = {"board_code", "errors", "resources", "notes", "printable", "whole", "__version__"}
 
 # The compiler. It never sees a board, nor a compiler for one.
 _BYTES = {"format", "kernels", "file"}

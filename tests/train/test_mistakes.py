@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 import recorded
 
+from mica import whole
 from mica.errors import MicaError
 from mica.listen import recorder
-from mica.training import saved
 from mica.training.examples import read
 from mica.training.split import split
 
@@ -229,10 +229,28 @@ def test_a_full_disk(tmp_path: Path) -> None:
     resource.setrlimit(resource.RLIMIT_FSIZE, (2000, usual[1]))
     try:
         with pytest.raises(MicaError, match="cannot be written: File too large"):
-            saved.write(old, bytes(5000))
+            whole.write(old, bytes(5000))
         with pytest.raises(MicaError, match="cannot be written: File too large"):
             recorder.save(tmp_path / "up", 1, clip, 16000)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, usual)
         signal.signal(signal.SIGXFSZ, before)
     assert old.read_bytes() == b"old" and [p.name for p in tmp_path.rglob("*") if p.is_file()] == ["model.mica"]
+
+
+@pytest.mark.parametrize("place", ["fdopen", "chmod", "replace"])
+def test_ctrl_c_while_a_file_is_written(place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A clip's first half stayed behind as 0001.wav.part, and a packed model's as model.mica and random letters."""
+    old = tmp_path / "0001.mica"
+    old.write_bytes(b"old")
+
+    def pressed(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(whole.os, place, pressed)
+    for x in (recorded.whistle("up", RNG), recorded.gesture("rest", RNG), recorded.picture("top", RNG)):
+        with pytest.raises(KeyboardInterrupt):
+            recorder.save(tmp_path, 1, x, 100)
+    with pytest.raises(KeyboardInterrupt):
+        whole.write(old, b"new")
+    assert old.read_bytes() == b"old" and [p.name for p in tmp_path.iterdir()] == ["0001.mica"]

@@ -6,14 +6,19 @@ from __future__ import annotations
 import json
 import os
 import signal
+import subprocess
+import sys
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import numpy as np
 import onnxruntime
 import pytest
+from targets import nightly, sampled
 
 import mica
 from mica.boards import load_board
@@ -25,6 +30,8 @@ from mica.file.codec import decode
 from mica.training import families, run, search
 from mica.training.families import Plan
 from mica.training.optimise import Training
+
+MICA = os.path.dirname(mica.__file__)
 
 
 @pytest.fixture(autouse=True)
@@ -128,38 +135,102 @@ def test_wrong_options(table: Path) -> None:
             mica.train(table, **options)
 
 
-def _stopping(at: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Press Ctrl-C in step number `at` of all that are taken."""
-    taken = 0
+class Pressed:
+    """Press Ctrl-C in the call number `at` of a function of a folder; 0: count the calls."""
+
+    def __init__(self, folder: str, at: int = 0) -> None:
+        self.folder, self.at, self.calls = folder, at, 0
+
+    def __enter__(self) -> Pressed:
+        sys.setprofile(self._called)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        sys.setprofile(None)
+
+    def _called(self, frame: FrameType, event: str, _: object) -> None:
+        if event == "call" and self.folder in frame.f_code.co_filename:
+            self.calls += 1
+            if self.calls == self.at:
+                sys.setprofile(None)
+                os.kill(os.getpid(), signal.SIGINT)
+
+
+def _same(a: Path, b: Path) -> bool:
+    """Say if two models are the same but for their names."""
+    first, second = (decode(path.read_bytes()) for path in (a, b))
+    first.metadata["name"] = second.metadata["name"]
+    return mica.file.codec.encode(first) == mica.file.codec.encode(second)
+
+
+def test_ctrl_c_at_random_times(table: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Reading, weighing, between steps, packing, writing: one line; the old file or a whole one; nothing else but what
+    a second run goes on with; and in the end the same bytes as without."""
+    whole, broken, state = (table.with_name(name) for name in ("whole.mica", "new.mica", ".new.mica.training"))
+    rng, kept, places = np.random.default_rng(55), 0, []
+    for folder in (MICA, f"{MICA}/training"):  # most calls of all are the compiler's
+        with Pressed(folder) as every:
+            assert main(["train", str(table), "-o", str(whole)]) == 0
+        places += [(folder, int(at)) for at in rng.integers(1, every.calls, sampled(5, 2))]
+    for at in places:
+        broken.write_bytes(b"old")
+        capsys.readouterr()
+        with Pressed(*at):
+            code = main(["train", str(table), "-o", str(broken)])
+        said = capsys.readouterr().err
+        goes_on = state.exists()
+        assert code in (0, 130) and said.count("mica: interrupted") == (code == 130), (at, said)
+        assert "Traceback" not in said and "bug" not in said, said
+        if code == 0:
+            assert mica.load(broken).labels == ["a", "b", "c"]
+            assert said.count("stopped: this is the best so far") == goes_on and (goes_on or _same(whole, broken))
+            kept += goes_on
+        else:
+            assert broken.read_bytes() == b"old" or _same(whole, broken)
+        assert {p.name for p in table.parent.iterdir() if p.name.startswith(".")} <= {state.name}, at
+        assert main(["train", str(table), "-o", str(broken)]) == 0 and _same(whole, broken), at
+        assert ("going on where" in capsys.readouterr().err) == goes_on and not state.exists()
+    assert kept
+
+
+@nightly
+@pytest.mark.parametrize("share", [0.3, 0.5, 0.7, 0.9])
+def test_ctrl_c_by_the_clock(table: Path, share: float) -> None:
+    """The same to a process of its own, after a share of the time that it takes."""
+    line = [sys.executable, "-m", "mica", "train", str(table), "-o"]
+    begun = time.monotonic()
+    subprocess.run([*line, str(table.with_name("whole.mica"))], check=True, capture_output=True)
+    process = subprocess.Popen([*line, str(table.with_name("new.mica"))], stderr=subprocess.PIPE, text=True)
+    try:
+        process.communicate(timeout=share * (time.monotonic() - begun))
+    except subprocess.TimeoutExpired:
+        process.send_signal(signal.SIGINT)
+    _, said = process.communicate(timeout=600)
+    assert process.returncode in (0, 130) and "Traceback" not in said, said
+    assert process.returncode == 130 or mica.load(table.with_name("new.mica")).labels == ["a", "b", "c"]
+    subprocess.run([*line, str(table.with_name("new.mica"))], check=True, capture_output=True)
+    assert _same(table.with_name("whole.mica"), table.with_name("new.mica"))
+    assert not [p for p in table.parent.iterdir() if p.name.startswith(".")]
+
+
+@pytest.mark.parametrize("at", [1, 30, 90, 150])
+def test_what_is_kept_came_furthest(table: Path, at: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A final training that has hardly begun knows less than the same network in the search: it was kept all the
+    same."""
+    taken, most = 0, 0
     real: Callable[..., None] = Training.step
 
     def step(self: Training, *args: Any) -> None:
-        nonlocal taken
+        nonlocal taken, most
         taken += 1
         if taken == at:
             os.kill(os.getpid(), signal.SIGINT)
         real(self, *args)
+        most = max(most, self.done)
 
     monkeypatch.setattr(Training, "step", step)
-
-
-@pytest.mark.parametrize("at", [1, 90, 150])
-def test_ctrl_c_keeps_the_best_and_a_second_run_goes_on(table: Path, at: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In the first step, within rungs, between them, in the final training: a whole file each time, and in the end the
-    same bytes as without."""
-    whole, broken = table.with_name("whole.mica"), table.with_name("broken.mica")
-    arguments = ["train", str(table), "--json", "-o"]
-    assert main([*arguments, str(whole)]) == 0
-    with monkeypatch.context() as m:
-        _stopping(at, m)
-        assert main([*arguments, str(broken)]) == 0
-    assert mica.load(broken).labels == ["a", "b", "c"]
-    assert table.with_name(".broken.mica.training").exists()
-    assert main([*arguments, str(broken)]) == 0
-    first, second = (decode(path.read_bytes()) for path in (whole, broken))
-    first.metadata["name"] = second.metadata["name"]
-    assert mica.file.codec.encode(first) == mica.file.codec.encode(second)
-    assert not [p for p in table.parent.iterdir() if p.name.startswith(".")]
+    r = mica.train(table, resume=table.with_name("state"))
+    assert r.history[-1][0] == most and r.saved is None and table.with_name("state").is_file()
 
 
 def test_ctrl_c_before_anything_was_learnt(

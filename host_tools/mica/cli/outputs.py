@@ -1,13 +1,14 @@
 """Files that commands write: whole or not at all, and never over what the command itself reads."""
 
 import os
-import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 
-from mica.errors import MicaError, writing
+from mica import whole
+from mica.errors import MicaError
 
 Read = Iterable[tuple[str, str | Path | None]]  # (what it is, its file; None where it was not given)
+write = whole.write
 
 
 def check(option: str, path: Path, read: Read = ()) -> None:
@@ -17,7 +18,7 @@ def check(option: str, path: Path, read: Read = ()) -> None:
     for what, file in read:
         if file is not None and _same(path, Path(file)):
             raise MicaError(f"{option} {path}: is {what}, which would be overwritten", todo="name another file")
-    handle, temporary = _temporary(path)
+    handle, temporary = whole.temporary(path)
     os.close(handle)
     os.unlink(temporary)
 
@@ -32,7 +33,7 @@ def check_folder(option: str, folder: Path, *, new: bool = False) -> None:
     there = next(path for path in (folder, *folder.absolute().parents) if path.exists())
     if not there.is_dir():
         raise MicaError(f"{option} {folder}: cannot write there: {there} is a file", todo="give a folder")
-    handle, temporary = _temporary(there / "mica")
+    handle, temporary = whole.temporary(there / "mica")
     os.close(handle)
     os.unlink(temporary)
 
@@ -42,30 +43,3 @@ def _same(a: Path, b: Path) -> bool:
         return os.path.samefile(a, b)
     except OSError:  # one of them is not there yet
         return os.path.realpath(a) == os.path.realpath(b)
-
-
-def write(path: Path, data: bytes) -> None:
-    """The file is there whole, or as it was before. Raises MicaError where it cannot be written."""
-    handle, temporary = _temporary(path)
-    try:
-        with os.fdopen(handle, "wb") as f:
-            f.write(data)
-        os.chmod(temporary, 0o666 & ~_umask())
-        os.replace(temporary, path)
-    except BaseException as e:
-        Path(temporary).unlink(missing_ok=True)
-        if isinstance(e, OSError):
-            raise MicaError(f"{path}: cannot be written: {e.strerror}") from None
-        raise
-
-
-def _temporary(path: Path) -> tuple[int, str]:
-    """An open file beside `path`. Raises MicaError where there can be none."""
-    with writing(path):
-        return tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask

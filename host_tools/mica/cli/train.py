@@ -80,6 +80,8 @@ def run(args: argparse.Namespace) -> int:
             background = Path(args.background)
             told = functools.partial(line, "listening")
             heard = wake.choose(result.packed, result.held, background, args.alarms, told)
+    if result.saved:
+        result.saved.forget()
     if args.report:
         outputs.write(Path(args.report), page.html(result, heard).encode())
     found = facts(result, output) | ({} if heard is None else {"wake": dataclasses.asdict(heard)})
@@ -110,34 +112,16 @@ def facts(r: Result, output: Path) -> dict[str, Any]:
         "float_accuracy": r.float_accuracy,
         "trained": len(r.train.labels),
         "held": len(r.held.labels),
-        "confusion": confusion(r),
-        **_costs(r.cost),
+        "confusion": r.confusion.tolist(),
+        **_of(r.cost, "ms ram flash"),
         "seconds": round(r.seconds, 1),
         "notes": [*r.held.notes, *r.notes],
-        "tried": [
-            {
-                "name": c.name,
-                **_costs(c),
-                "fault": c.fault,
-                "accuracy": c.accuracy,
-                "steps": c.steps,
-                "chosen": c.chosen,
-            }
-            for c in r.tried
-        ],
+        "tried": [_of(c, "name ms ram flash fault accuracy steps chosen") for c in r.tried],
     }
 
 
-def _costs(c: Candidate) -> dict[str, Any]:
-    return {"ms": c.ms, "ram": c.ram, "flash": c.flash}
-
-
-def confusion(r: Result) -> list[list[int]]:
-    """Return for each label how often it was answered with each."""
-    counts = [[0] * len(r.labels) for _ in r.labels]
-    for label, answer in zip(r.held.labels, r.answers.argmax(axis=1), strict=True):
-        counts[label][answer] += 1
-    return counts
+def _of(c: Candidate, names: str) -> dict[str, Any]:
+    return {name: getattr(c, name) for name in names.split()}
 
 
 def report(r: Result, output: Path) -> str:
@@ -154,7 +138,7 @@ def report(r: Result, output: Path) -> str:
         )
         for c in sorted(trained, key=lambda c: (c.ms or 0, c.flash))
     ]
-    counts = confusion(r)
+    counts = r.confusion.tolist()
     right = [
         (name, sum(row), text.percent(row[k] / max(1, sum(row))))
         for k, (name, row) in enumerate(zip(r.labels, counts, strict=True))

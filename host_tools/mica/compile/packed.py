@@ -1,7 +1,5 @@
 """The packed model as a Python object, and the options of `mica.pack`."""
 
-import os
-import tempfile
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -9,6 +7,7 @@ from typing import Any, TypedDict, Unpack
 
 import numpy as np
 
+from mica import whole
 from mica.boards import load_board
 from mica.compile import board_fit, quality, stages
 from mica.compile.job import Job, Ram
@@ -17,7 +16,7 @@ from mica.compile.state import State
 from mica.cost.prediction import Prediction, predict
 from mica.cost.table import Table
 from mica.custom import NO_CUSTOM, CustomOps
-from mica.errors import MicaError, writing
+from mica.errors import MicaError
 from mica.passes.streaming import Window
 from mica.quantise.choose_bits import Bits
 
@@ -67,11 +66,7 @@ class Packed:
     def save(self, path: str | Path) -> Path:
         """Writes the file, whole or not at all; returns its path. Raises MicaError."""
         path = Path(path)
-        with writing(path):
-            handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=path.name)
-            with os.fdopen(handle, "wb") as f:
-                f.write(self.data)
-            os.replace(temporary, path)
+        whole.write(path, self.data)
         return path
 
     @cached_property

@@ -7,7 +7,6 @@ interrupted goes on where it ended.
 
 import contextlib
 import math
-import os
 import re
 import wave
 from collections.abc import Callable, Iterator
@@ -16,8 +15,9 @@ from pathlib import Path
 
 import numpy as np
 
+from mica import whole
 from mica.data import pictures, sounds
-from mica.errors import MicaError
+from mica.errors import MicaError, writing
 from mica.link import on_board
 from mica.link.board import SILENCE, BoardError, Link
 from mica.listen.microphone import Microphone, PdmMicrophone
@@ -182,23 +182,17 @@ def save(folder: Path, number: int, x: np.ndarray, rate: int) -> Path:
     """
     is_picture = x.dtype == np.uint8
     path = folder / f"{number:04d}{sounds.ENDING if x.ndim == 1 else '.png' if is_picture else '.npz'}"
-    half = path.with_name(path.name + ".part")
-    try:
+    with writing(path):
         folder.mkdir(parents=True, exist_ok=True)
-        with half.open("wb") as file:
-            if x.ndim == 1:
-                with wave.open(file, "wb") as sound:
-                    sound.setparams((1, 2, rate, 0, "NONE", ""))
-                    sound.writeframes(x.astype("<i2").tobytes())
-            elif is_picture:
-                file.write(pictures.png(x))
-            else:
-                np.savez(file, x=x[None], rate=rate)
-        os.replace(half, path)
-    except OSError as e:
-        with contextlib.suppress(OSError):
-            half.unlink(missing_ok=True)
-        raise MicaError(f"{path}: cannot be written: {e.strerror}") from None
+    with whole.file(path) as file:
+        if x.ndim == 1:
+            with wave.open(file, "wb") as sound:
+                sound.setparams((1, 2, rate, 0, "NONE", ""))
+                sound.writeframes(x.astype("<i2").tobytes())
+        elif is_picture:
+            file.write(pictures.png(x))
+        else:
+            np.savez(file, x=x[None], rate=rate)
     return path
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from mica import whole
 from mica.boards import load_board, parse_size
 from mica.compile.job import Watch
 from mica.errors import MicaError
@@ -20,7 +21,7 @@ from mica.training.families import FEATURES, Model, Plan, plans
 from mica.training.forest import Forest
 from mica.training.layers import Array, Network
 from mica.training.optimise import Settings, Training
-from mica.training.saved import EVERY, Saved, Stop, fingerprint, write
+from mica.training.saved import EVERY, Saved, Stop, fingerprint
 from mica.training.search import Candidate, Contract
 
 USUAL_BOARD = "RPI_PICO"  # whose milliseconds are shown where no board is named
@@ -81,6 +82,7 @@ class Result:
     seconds: float
     notes: tuple[str, ...] = ()
     recipe: Any = field(default=None, repr=False)
+    saved: Saved | None = field(default=None, repr=False)  # of a run that came to its end: nobody needs it now
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -95,14 +97,21 @@ class Result:
         return float(np.mean(self.answers.argmax(axis=1) == self.held.labels))
 
     @property
+    def confusion(self) -> Array:
+        """Return how often each label was answered with each, int64 [labels, labels]."""
+        counts = np.zeros((len(self.labels), len(self.labels)), np.int64)
+        np.add.at(counts, (self.held.labels, self.answers.argmax(axis=1)), 1)
+        return counts
+
+    @property
     def float_accuracy(self) -> float:
         return float(np.mean(self.float_answers.argmax(axis=1) == self.held.labels))
 
     def save(self, path: str | Path) -> Path:
         """Write the .mica file, and the float network as .onnx beside it; returns the first. Raises MicaError."""
         path = Path(path)
-        write(path, self.packed)
-        write(path.with_suffix(".onnx"), self.onnx)
+        whole.write(path.with_suffix(".onnx"), self.onnx)
+        whole.write(path, self.packed)
         return path
 
 
@@ -178,10 +187,12 @@ class _Run:
     def result(self, watch: Watch | None) -> Result:
         """Search, train, pack and measure. Raises MicaError and Unsupported."""
         tried = self._judge()
-        ranked, tried, stopped = self._search(tried)
+        ranked, tried, trainings = self._search(tried)
         last: MicaError | None = None
         for k in ranked:
-            model, history = (stopped[k], ()) if k in stopped else self._final(k, tried[k].plan)
+            model, history = self._final(k, tried[k].plan, trainings.get(k))
+            self._saved.write()
+            unfinished = self._stop.stopped
             recipe = self._recipe("train", tried[k].plan)
             onnx = onnx_file.model(model, recipe.shape, self._train.names)
             packed, cost = self._packed(tried[k].plan, onnx, recipe, watch)
@@ -191,8 +202,8 @@ class _Run:
         else:
             raise last or MicaError("nothing was trained")
         tried[k] = replace(tried[k], chosen=True)
-        if not self._stop.stopped:
-            self._saved.forget()
+        if unfinished:
+            self._say("stopped: this is the best so far; the same command goes on")
         answers = np.asarray(PackedModel(packed).predict(given(recipe, self._held.inputs)))
         answers = answers.reshape(len(self._held.labels), -1)
         return Result(
@@ -210,6 +221,7 @@ class _Run:
             time.monotonic() - self._begun,
             tuple(self._notes),
             recipe,
+            None if unfinished else self._saved,
         )
 
     def _judge(self) -> list[Candidate]:
@@ -228,9 +240,9 @@ class _Run:
             found.append(search.judged(plan, model, recipe, samples, self._train.names, self._contract))
         return found
 
-    def _search(self, tried: list[Candidate]) -> tuple[list[int], list[Candidate], dict[int, Model]]:
-        """Return the places of the candidates, the best first; all candidates with their accuracies; and networks
-        that a person is content with, since Ctrl-C came while they learnt."""
+    def _search(self, tried: list[Candidate]) -> tuple[list[int], list[Candidate], dict[int, Training]]:
+        """Return the places of the candidates, the best first; all candidates with their accuracies; and how far their
+        networks came."""
         entered = search.entrants(tried)
         places = [k for k, c in enumerate(tried) if c in entered]
         models = {k: self._new(tried[k].plan, "fit") for k in places}
@@ -255,7 +267,7 @@ class _Run:
             alive = search.better_half({k: scores[k] for k in alive}, tried)
             rung += 1
         ranked = sorted(places, key=lambda k: (k != alive[0], -scores[k], search.size(tried[k])))
-        return ranked, tried, {k: models[k] for k in ranked} if self._stop.stopped else {}
+        return ranked, tried, trainings
 
     def _score(self, model: Model, plan: Plan) -> float:
         """Return the accuracy on examples that the candidate did not learn from, as they are and changed, each label
@@ -269,8 +281,9 @@ class _Run:
             found.append(np.mean([right[y == label].mean() for label in np.unique(y)]))
         return float(np.mean(found))
 
-    def _final(self, place: int, plan: Plan) -> tuple[Model, tuple[tuple[int, float], ...]]:
-        """Return the candidate, trained on all examples that are not held out."""
+    def _final(self, place: int, plan: Plan, chosen: Training | None) -> tuple[Model, tuple[tuple[int, float], ...]]:
+        """Return the candidate, trained on all examples that are not held out; after Ctrl-C whichever came further,
+        this one or that of the search."""
         model = self._new(plan, "train")
         if not isinstance(model, Network):
             return model, ()
@@ -280,12 +293,16 @@ class _Run:
         until = self._begun + 60 * self._options.minutes * (1 - FINISH)
         self._steps(training, recipe, min(training.done + PACE_AFTER, plan.steps), f"training {plan.name}", np.inf)
         left = (until - time.monotonic()) / max(self._pace, 1e-6)
-        if training.done + left < plan.steps and not training.finished:
+        if training.done + left < plan.steps and not training.finished and not self._stop.stopped:
             steps = max(training.done + 2, int(training.done + left))
             self._say(f"time for {steps} of {plan.steps} steps: more --minutes may do better")
             training.settings = replace(settings, steps=steps)
         self._steps(training, recipe, training.settings.steps, f"training {plan.name}", np.inf)
-        return model, training.history()
+        if self._stop.stopped and not training.finished:
+            training = max(training, chosen or training, key=lambda t: t.done)
+            if not training.done:
+                raise KeyboardInterrupt  # there is nothing to keep yet
+        return training.network, training.history()
 
     _pace = 0.0  # seconds a step, of the latest steps
 
@@ -301,8 +318,6 @@ class _Run:
             return not self._stop.stopped and now < deadline
 
         training.run(recipe.batch, until, go_on)
-        if self._stop.stopped:
-            self._saved.write()
 
     def _packed(self, plan: Plan, onnx: bytes, recipe: Any, watch: Watch | None) -> tuple[bytes, Candidate]:
         samples = given(recipe, spread(self._train, CALIBRATION))

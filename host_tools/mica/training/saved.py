@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import io
-import os
 import signal
 import threading
 import time
@@ -17,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from mica.errors import writing
+from mica import whole
 from mica.training.optimise import Training
 
 EVERY = 30.0  # seconds between two writes
@@ -30,17 +28,6 @@ def fingerprint(*parts: Any) -> str:
         h.update(np.ascontiguousarray(part).tobytes() if isinstance(part, np.ndarray) else repr(part).encode())
         h.update(b"\0")
     return h.hexdigest()
-
-
-def write(path: Path, data: bytes) -> None:
-    """Write a file, whole or not at all. Raises MicaError."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        with writing(path):
-            temporary.write_bytes(data)
-            os.replace(temporary, path)
-    finally:
-        temporary.unlink(missing_ok=True)
 
 
 class Saved:
@@ -74,9 +61,8 @@ class Saved:
             return
         arrays = {f"{name}/{k}": a for name, t in self.trainings.items() if t.done for k, a in t.arrays().items()}
         later = {k: a for k, a in self._found.items() if k.partition("/")[0] not in (*self.trainings, "key")}
-        file = io.BytesIO()
-        np.savez(file, key=np.array(self._key), **later, **arrays)  # type: ignore[arg-type]
-        write(self._path, file.getvalue())
+        with whole.file(self._path) as file:
+            np.savez(file, key=np.array(self._key), **later, **arrays)  # type: ignore[arg-type]
         self._written = time.monotonic()
 
     def forget(self) -> None:

@@ -16,7 +16,6 @@ import hashlib
 import json
 import re
 import shutil
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -232,9 +231,7 @@ def digits(progress: Progress = quiet) -> bytes:
                 sources[0], sources[1], golden=2, name="digits", labels=[line for line in labels if line]
             )
             path.parent.mkdir(parents=True, exist_ok=True)
-            with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:
-                file.write(packed.data)
-            Path(file.name).replace(path)
+            packed.save(path)
     return path.read_bytes()
 
 
