@@ -69,13 +69,15 @@ class Table:
         return str(self.content["cores"][core]["revision"])
 
     def board(self, board: BoardSpec) -> dict[str, float]:
-        """Costs that MicroPython adds on a board (`BOARD_FACTS`); if not measured there, of another with its core.
+        """Return the costs that MicroPython adds on a board (`BOARD_FACTS`); if not measured there, those of another
+        with its core, or of the one where they are most.
 
         Bytes of heap are about the same on every 32-bit board.
         """
         boards = self.content["boards"]
         core = self.core_of(board)
-        near: dict[str, Any] = next((facts for facts in boards.values() if facts["core"] == core), {})
+        most: dict[str, Any] = max(boards.values(), key=lambda facts: facts["run"], default={})
+        near = next((facts for facts in boards.values() if facts["core"] == core), most)
         any_: dict[str, Any] = next(iter(boards.values()), {})
         facts = boards.get(board.name) or {
             name: (any_ if name.startswith("heap") else near).get(name, 0) for name in BOARD_FACTS
