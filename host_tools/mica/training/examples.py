@@ -91,9 +91,9 @@ class _File:
     name: str  # below the folder
 
 
-def read(path: str | Path, kind: str | None = None, seconds: float | None = None) -> Examples:
+def read(path: str | Path, kind: str | None = None) -> Examples:
     """Return the examples of a folder, a .zip of one, or a table. kind: only files of it; None: of those that are most.
-    seconds: that a network of sound or motion takes at once. Raises MicaError."""
+    Raises MicaError."""
     path = Path(path)
     if not path.exists():
         raise MicaError(f"{path}: no such folder", todo=_EXPECTED)
@@ -102,12 +102,12 @@ def read(path: str | Path, kind: str | None = None, seconds: float | None = None
     if path.suffix.lower() == ".zip":
         with tempfile.TemporaryDirectory(prefix="mica-") as folder:
             _unpack(path, Path(folder))
-            return _checked(path, _folder(path, Path(folder), kind, seconds))
+            return _checked(path, _folder(path, Path(folder), kind))
     if path.is_file():
         if not tables.is_table(path) or kind not in (None, "table"):
             raise MicaError(f"{path}: is a file", todo=f"{_EXPECTED}; or a .csv with a column of labels")
         return _checked(path, _table(path))
-    return _checked(path, _folder(path, path, kind, seconds))
+    return _checked(path, _folder(path, path, kind))
 
 
 def _unpack(path: Path, folder: Path) -> None:
@@ -121,7 +121,7 @@ def _unpack(path: Path, folder: Path) -> None:
         raise MicaError(f"{path}: cannot be unpacked: {e}", todo="make the .zip again") from None
 
 
-def _folder(shown: Path, folder: Path, kind: str | None, seconds: float | None) -> Examples:
+def _folder(shown: Path, folder: Path, kind: str | None) -> Examples:
     """shown: its name for people."""
     labels, beside = _inside(folder)
     while len(labels) == 1 and not beside and _inside(labels[0])[0] and not _inside(labels[0])[1]:
@@ -145,7 +145,7 @@ def _folder(shown: Path, folder: Path, kind: str | None, seconds: float | None) 
         if not any(name == label.name for name, _ in chosen):
             notes.append(f"{label.name}: holds no {kind}: left out; record some, or delete the folder")
     files = _grouped(folder, chosen, notes)
-    pieces, rate = {"sound": _sounds, "motion": _motion, "picture": _pictures}[kind](files, seconds, notes)
+    pieces, rate = {"sound": _sounds, "motion": _motion, "picture": _pictures}[kind](files, notes)
     return _joined(shown, kind, pieces, rate, notes)
 
 
@@ -211,7 +211,7 @@ def _each(files: Sequence[_File], read: Callable[[Path], T], notes: list[str]) -
     return found
 
 
-def _sounds(files: Sequence[_File], seconds: float | None, notes: list[str]) -> tuple[list[_Piece], float]:
+def _sounds(files: Sequence[_File], notes: list[str]) -> tuple[list[_Piece], float]:
     clips = _each(files, sounds.read_any, notes)
     rates = Counter(rate for _, (_, rate) in clips)
     rate = min(max(rates, key=lambda r: (rates[r], r)), HIGHEST)
@@ -222,7 +222,7 @@ def _sounds(files: Sequence[_File], seconds: float | None, notes: list[str]) -> 
             "tones; record all at one rate"
         )
     lengths = [len(x) / r for file, (x, r) in clips if file.label.strip("_").lower() not in BACKGROUND]
-    n = round(rate * (seconds or min(max(1.0, float(np.median(lengths or [1.0]))), LONGEST)))
+    n = round(rate * min(max(1.0, float(np.median(lengths or [1.0]))), LONGEST))
     clipped, pieces = 0, []
     for file, (x, found) in clips:
         clipped += bool(sounds.clipped(x))
@@ -268,7 +268,7 @@ def _loud(pieces: list[_Piece], notes: list[str]) -> list[_Piece]:
     return kept
 
 
-def _motion(files: Sequence[_File], seconds: float | None, notes: list[str]) -> tuple[list[_Piece], float]:
+def _motion(files: Sequence[_File], notes: list[str]) -> tuple[list[_Piece], float]:
     clips = [(file, x, rate) for file, found in _each(files, _rows, notes) for x, rate in found]
     axes = Counter(x.shape[1] for _, x, _ in clips).most_common(1)[0][0]
     if other := [file.name for file, x, _ in clips if x.shape[1] != axes]:
@@ -282,7 +282,7 @@ def _motion(files: Sequence[_File], seconds: float | None, notes: list[str]) -> 
             f"{odd} of {len(clips)} recordings have another rate than {rate:g} Hz: resampled; record at one rate"
         )
     clips = [(file, _resampled(x, r or rate, rate), r) for file, x, r in clips if x.shape[1] == axes]
-    n = round(rate * (seconds or min(1.0, float(np.median([len(x) for _, x, _ in clips])) / rate)))
+    n = round(rate * min(1.0, float(np.median([len(x) for _, x, _ in clips])) / rate))
     n = min(max(n, 8), MOST_STEPS)
     pieces = []
     for file, x, _ in clips:
@@ -332,7 +332,7 @@ def _resampled(x: np.ndarray, rate: float, to: float) -> np.ndarray:
     return np.stack(columns, axis=1).astype(np.float32)
 
 
-def _pictures(files: Sequence[_File], _: float | None, notes: list[str]) -> tuple[list[_Piece], float]:
+def _pictures(files: Sequence[_File], notes: list[str]) -> tuple[list[_Piece], float]:
     sizes = Counter(size for file in files if (size := pictures.size(file.path)))
     w, h = max(sizes, key=lambda size: (sizes[size], size), default=(SIDE, SIDE))
     if len(sizes) > 1:

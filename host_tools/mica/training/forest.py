@@ -13,51 +13,44 @@ LEAST = 2  # examples of a leaf
 
 @dataclass
 class Tree:
-    """Nodes by number, the first is the root. column: -1 for a leaf. share: of each label among its examples."""
+    """Nodes by number, the first is the root: a column (-1 for a leaf), a threshold, and the next nodes for at most it
+    and for more. share: of each label among a node's examples."""
 
-    column: list[int] = field(default_factory=list)
-    threshold: list[float] = field(default_factory=list)
-    yes: list[int] = field(default_factory=list)
-    no: list[int] = field(default_factory=list)
+    nodes: list[tuple[float, ...]] = field(default_factory=list)
     share: list[Array] = field(default_factory=list)
 
     def grow(self, x: Array, y: Array, labels: int, depth: int, rng: Rng) -> int:
         """Add a node for these examples, with all below it; returns its number."""
-        here = len(self.column)
+        here = len(self.nodes)
         counts = np.bincount(y, minlength=labels)
-        self.column.append(-1)
-        self.threshold.append(0.0)
-        self.yes.append(0)
-        self.no.append(0)
+        self.nodes.append((-1, 0, 0, 0))
         self.share.append(counts / len(y))
         if depth == 0 or len(y) < 2 * LEAST or counts.max() == len(y):
             return here
         columns = rng.permutation(x.shape[1])
         tried = max(1, round(np.sqrt(len(columns))))
-        found = [s for s in (_split(x[:, c], y, labels, int(c)) for c in columns[:tried]) if s]
-        found = found or [s for s in (_split(x[:, c], y, labels, int(c)) for c in columns[tried:]) if s]
-        if found:
-            _, self.column[here], self.threshold[here] = min(found)
-            low = x[:, self.column[here]] <= self.threshold[here]
-            self.yes[here] = self.grow(x[low], y[low], labels, depth - 1, rng)
-            self.no[here] = self.grow(x[~low], y[~low], labels, depth - 1, rng)
+        for some in (columns[:tried], columns[tried:]):  # all others where the first have no question
+            if len(some) and (found := _question(x[:, some], y, labels)):
+                low = x[:, some[found[0]]] <= found[1]
+                below = [self.grow(x[rows], y[rows], labels, depth - 1, rng) for rows in (low, ~low)]
+                self.nodes[here] = (int(some[found[0]]), found[1], *below)
+                break
         return here
 
 
-def _split(values: Array, y: Array, labels: int, column: int) -> tuple[float, int, float] | None:
-    """Return the best question of a column: (impurity behind it, column, threshold); None where there is none."""
-    order = np.argsort(values, kind="stable")
-    v = values[order]
-    low = np.cumsum(np.eye(labels)[y[order]], axis=0)[:-1]
-    n = np.arange(1, len(v))
-    high = low[-1] + np.eye(labels)[y[order[-1]]] - low
-    impurity = n - (low**2).sum(axis=1) / n + (len(v) - n) - (high**2).sum(axis=1) / (len(v) - n)
+def _question(x: Array, y: Array, labels: int) -> tuple[int, float] | None:
+    """Return the column of the best question, and its threshold; None where there is none."""
+    order = np.argsort(x, axis=0, kind="stable")
+    v = np.take_along_axis(x, order, axis=0)
+    low = np.cumsum(np.eye(labels)[y[order]], axis=0)
+    low, high, n = low[:-1], (low[-1] - low)[:-1], np.arange(1, len(v))[:, None]
+    impurity = len(v) - (low**2).sum(axis=2) / n - (high**2).sum(axis=2) / (len(v) - n)
     impurity[(v[1:] <= v[:-1]) | (n < LEAST) | (len(v) - n < LEAST)] = np.inf
-    k = int(np.argmin(impurity))
-    if not np.isfinite(impurity[k]):
+    k, c = np.unravel_index(np.argmin(impurity), impurity.shape)
+    if not np.isfinite(impurity[k, c]):
         return None
-    middle = np.float32((v[k] + v[k + 1]) / 2)
-    return float(impurity[k]), column, float(middle if v[k] <= middle < v[k + 1] else v[k])
+    middle = np.float32((v[k, c] + v[k + 1, c]) / 2)
+    return int(c), float(middle if v[k, c] <= middle < v[k + 1, c] else v[k, c])
 
 
 class Forest:
@@ -88,10 +81,10 @@ class Forest:
 
 
 def _answers(tree: Tree, x: Array) -> Array:
-    column, threshold = np.array(tree.column), np.array(tree.threshold, np.float32)
-    yes, no, share = np.array(tree.yes), np.array(tree.no), np.array(tree.share)
+    nodes = np.array(tree.nodes)
+    column, low, high = nodes[:, (0, 2, 3)].T.astype(int)
     at = np.zeros(len(x), int)
     while (inner := column[at] >= 0).any():
-        low = x[np.arange(len(x)), np.maximum(column[at], 0)] <= threshold[at]
-        at = np.where(inner, np.where(low, yes[at], no[at]), at)
-    return share[at]
+        fewer = x[np.arange(len(x)), np.maximum(column[at], 0)] <= nodes[at, 1]
+        at = np.where(inner, np.where(fewer, low[at], high[at]), at)
+    return np.array(tree.share)[at]

@@ -111,39 +111,29 @@ def _convolution(g: _Graph, network: Network, k: int, size: tuple[int, ...]) -> 
 
 def _forest(forest: Forest, columns: int, labels: tuple[str, ...]) -> bytes:
     g = _Graph("x")
-    rows: dict[str, list[Any]] = {name: [] for name in _TREE}
-    leaves: list[tuple[int, int, int, float]] = []
-    for number, tree in enumerate(forest.trees):
-        for node, (c, t, yes, no) in enumerate(zip(tree.column, tree.threshold, tree.yes, tree.no, strict=True)):
-            values = (number, node, max(c, 0), "LEAF" if c < 0 else "BRANCH_LEQ", t, yes, no, 0)
-            for name, value in zip(_TREE, values, strict=True):
-                rows[name].append(value)
-            if c < 0:
-                leaves += [(number, node, k, v / len(forest.trees)) for k, v in enumerate(tree.share[node]) if v]
-    of_leaves = dict(
-        zip(("class_treeids", "class_nodeids", "class_ids", "class_weights"), zip(*leaves, strict=True), strict=True)
+    nodes: list[tuple[Any, ...]] = []
+    leaves: list[tuple[Any, ...]] = []
+    for tree, grown in enumerate(forest.trees):
+        for k, ((c, t, low, high), share) in enumerate(zip(grown.nodes, grown.share, strict=True)):
+            nodes.append((tree, k, max(c, 0), "LEAF" if c < 0 else "BRANCH_LEQ", float(t), low, high, 0))
+            leaves += [(tree, k, label, v / len(forest.trees)) for label, v in enumerate(share) if v and c < 0]
+    attributes: dict[str, Any] = {"classlabels_int64s": list(range(len(labels))), "post_transform": "NONE"}
+    for names, rows in ((_NODES, nodes), (_LEAVES, leaves)):
+        attributes |= {name: list(column) for name, column in zip(names.split(), zip(*rows, strict=True), strict=True)}
+    outputs = ["label", "probabilities"]
+    g.nodes.append(
+        helper.make_node("TreeEnsembleClassifier", ["x"], outputs, "forest", domain="ai.onnx.ml", **attributes)
     )
-    attributes: dict[str, Any] = {**rows, **{name: list(values) for name, values in of_leaves.items()}}
-    node = helper.make_node(
-        "TreeEnsembleClassifier",
-        ["x"],
-        ["label", "probabilities"],
-        "forest",
-        domain="ai.onnx.ml",
-        classlabels_int64s=list(range(len(labels))),
-        post_transform="NONE",
-        **attributes,
-    )
-    g.nodes.append(node)
-    inputs = [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, columns])]
-    outputs = [helper.make_tensor_value_info("probabilities", TensorProto.FLOAT, [1, len(labels)])]
-    return _file(g, inputs, outputs, [helper.make_opsetid("", OPSET), helper.make_opsetid("ai.onnx.ml", 3)], labels)
+    given = [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, columns])]
+    made = [helper.make_tensor_value_info("probabilities", TensorProto.FLOAT, [1, len(labels)])]
+    return _file(g, given, made, [helper.make_opsetid("", OPSET), helper.make_opsetid("ai.onnx.ml", 3)], labels)
 
 
-_TREE = (
-    *("nodes_treeids", "nodes_nodeids", "nodes_featureids", "nodes_modes"),
-    *("nodes_values", "nodes_truenodeids", "nodes_falsenodeids", "nodes_missing_value_tracks_true"),
+_NODES = (
+    "nodes_treeids nodes_nodeids nodes_featureids nodes_modes nodes_values nodes_truenodeids nodes_falsenodeids "
+    "nodes_missing_value_tracks_true"
 )
+_LEAVES = "class_treeids class_nodeids class_ids class_weights"
 
 
 def _file(g: _Graph, inputs: list[Any], outputs: list[Any], opsets: list[Any], labels: tuple[str, ...]) -> bytes:

@@ -7,13 +7,13 @@ One file of HTML, without scripts, that asks nothing of any network: wrong clips
 import base64
 import io
 import wave
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from html import escape
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mica.errors import MicaError
+from mica.data import pictures
 from mica.printable import three_digits
 from mica.report import page
 from mica.training.examples import Examples
@@ -30,8 +30,7 @@ _INK = ("#2f6fb5", "#c0392b", "#3b9486", "#cf7c2e", "#9c55a8", "#6a9c3f")
 
 def html(r: "Result", wake: Wake | None = None) -> str:
     """Return the whole page."""
-    counts = np.zeros((len(r.labels), len(r.labels)), np.int64)
-    np.add.at(counts, (r.held.labels, r.answers.argmax(axis=1)), 1)
+    counts = r.confusion
     answered, right, said = counts.sum(axis=0), counts.diagonal(), counts.sum(axis=1)
     classes = [
         {
@@ -99,7 +98,8 @@ def shown(examples: Examples, k: int) -> str:
         return f'<audio controls preload="none" src="data:audio/wav;base64,{data}"></audio>'
     if examples.kind == "picture":
         size = f'width="{4 * x.shape[1]}" height="{4 * x.shape[0]}" style="image-rendering: pixelated"'
-        return f'<img alt="{escape(examples.paths[k])}" {size} src="data:image/png;base64,{_base64(_png(x))}">'
+        data = _base64(pictures.png(x.astype(np.uint8)))
+        return f'<img alt="{escape(examples.paths[k])}" {size} src="data:image/png;base64,{data}">'
     if examples.kind == "motion":
         spread = max(float(np.ptp(x)), 1e-9)
         lines = [[(j, (float(v) - float(x.min())) / spread) for j, v in enumerate(column)] for column in x.T]
@@ -120,24 +120,25 @@ def _wav(x: np.ndarray, rate: int) -> bytes:
     return file.getvalue()
 
 
-def _png(x: np.ndarray) -> bytes:
-    try:
-        from PIL import Image
-    except ImportError:  # then no picture was read
-        raise MicaError("drawing pictures needs the Python package Pillow", todo="pip install pillow") from None
-    file = io.BytesIO()
-    pixels = x.astype(np.uint8)
-    Image.fromarray(pixels[..., 0] if x.shape[2] == 1 else pixels).save(file, "PNG")
-    return file.getvalue()
-
-
 def _line(points: Sequence[tuple[float, float]], colour: str) -> str:
     path = "L".join(f"{x:.1f} {y:.1f}" for x, y in points)
     return f'<path d="M{path}" fill="none" stroke="{colour}" stroke-width="1.5"/>'
 
 
-def _chart(inside: str, across: tuple[float, float], up: tuple[float, float], names: tuple[str, str]) -> str:
-    """Return an SVG picture with its axes. across, up: ends of the axes."""
+def _ends(values: Sequence[float]) -> tuple[float, float]:
+    low, high = min(values, default=0.0), max(values, default=1.0)
+    return (low, high) if high > low else (low - 0.5, low + 0.5)
+
+
+def _chart(
+    x: Sequence[float], y: Sequence[float], names: tuple[str, str], draw: Callable[[list[tuple[float, float]]], str]
+) -> str:
+    """Return an SVG picture with its axes. draw: points in it, of these places in pixels."""
+    across, up = _ends(x), _ends(y)
+    right, above = (WIDTH - EDGE - 30) / (across[1] - across[0]), (HEIGHT - EDGE - 20) / (up[1] - up[0])
+    places = [
+        (EDGE + 8 + (a - across[0]) * right, HEIGHT - EDGE - 8 - (b - up[0]) * above) for a, b in zip(x, y, strict=True)
+    ]
     texts = [
         (EDGE, HEIGHT - EDGE + 16, f"{across[0]:.3g}", "start"),
         (WIDTH - 10, HEIGHT - EDGE + 16, f"{across[1]:.3g} {names[0]}", "end"),
@@ -147,47 +148,37 @@ def _chart(inside: str, across: tuple[float, float], up: tuple[float, float], na
     ]
     labels = "".join(f'<text x="{x}" y="{y}" text-anchor="{end}">{escape(text)}</text>' for x, y, text, end in texts)
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{HEIGHT}" role="img" aria-label="{names[1]}" '
-        f'font-family="Helvetica, Arial, sans-serif" font-size="11"><rect width="{WIDTH}" height="{HEIGHT}" '
-        'fill="white"/>'
-        f'<path d="M{EDGE} 4V{HEIGHT - EDGE}H{WIDTH - 10}" fill="none" stroke="#555"/>{labels}{inside}</svg>'
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{HEIGHT}" role="img" '
+        f'aria-label="{names[1]}" font-family="Helvetica, Arial, sans-serif" font-size="11">'
+        f'<rect width="{WIDTH}" height="{HEIGHT}" fill="white"/>'
+        f'<path d="M{EDGE} 4V{HEIGHT - EDGE}H{WIDTH - 10}" fill="none" stroke="#555"/>{labels}{draw(places)}</svg>'
     )
 
 
-def _ends(values: Sequence[float]) -> tuple[float, float]:
-    low, high = min(values, default=0.0), max(values, default=1.0)
-    return (low, high) if high > low else (low - 0.5, low + 0.5)
-
-
-def _place(x: float, y: float, across: tuple[float, float], up: tuple[float, float]) -> tuple[float, float]:
-    """Return pixels of a point."""
-    right = (x - across[0]) / (across[1] - across[0])
-    above = (y - up[0]) / (up[1] - up[0])
-    return EDGE + 8 + right * (WIDTH - EDGE - 30), HEIGHT - EDGE - 8 - above * (HEIGHT - EDGE - 20)
-
-
 def _curve(history: Sequence[tuple[int, float]]) -> str:
-    across, up = _ends([float(step) for step, _ in history]), _ends([loss for _, loss in history])
-    points = [_place(step, loss, across, up) for step, loss in history]
-    return _chart(_line(points, _INK[0]) if points else "", across, up, ("steps", "mean loss"))
+    steps, losses = [float(step) for step, _ in history], [loss for _, loss in history]
+    return _chart(steps, losses, ("steps", "mean loss"), lambda at: _line(at, _INK[0]) if at else "")
 
 
 def _front(tried: Sequence["Candidate"]) -> str:
     """Return accuracy over milliseconds, or over bytes of flash where no time is known."""
     found = [c for c in tried if c.accuracy is not None]
     timed = all(c.ms is not None for c in found)
+
+    def dots(places: Sequence[tuple[float, float]]) -> str:
+        parts = []
+        for c, (x, y) in zip(found, places, strict=True):
+            dot = f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{7 if c.chosen else 4}" fill="{_INK[int(c.chosen)]}"/>'
+            end, beside = ("end", x - 10) if x > WIDTH / 2 else ("start", x + 10)
+            name = f'<text x="{beside:.1f}" y="{y + 4:.1f}" text-anchor="{end}">{escape(c.name)}</text>'
+            shown = name if c.chosen or len(found) < 8 else ""
+            parts.append(f"<g>{dot}{shown}<title>{escape(c.name)}</title></g>")
+        return "".join(parts)
+
     x = [float((c.ms if timed else c.flash) or 0) for c in found]
-    y = [100 * (c.accuracy or 0) for c in found]
-    across, up = _ends(x), _ends(y)
-    dots = []
-    for c, at, share in zip(found, x, y, strict=True):
-        px, py = _place(at, share, across, up)
-        dot = f'<circle cx="{px:.1f}" cy="{py:.1f}" r="{7 if c.chosen else 4}" fill="{_INK[int(c.chosen)]}"/>'
-        end = "end" if px > WIDTH / 2 else "start"
-        place = f'x="{px + (-10 if end == "end" else 10):.1f}" y="{py + 4:.1f}"'
-        name = f'<text {place} text-anchor="{end}">{escape(c.name)}</text>'
-        dots.append(f"<g>{dot}{name if c.chosen or len(found) < 8 else ''}<title>{escape(c.name)}</title></g>")
-    return _chart("".join(dots), across, up, ("ms" if timed else "bytes", "% right; red: chosen"))
+    return _chart(
+        x, [100 * (c.accuracy or 0) for c in found], ("ms" if timed else "bytes", "% right; red: chosen"), dots
+    )
 
 
 def _tried(tried: Sequence["Candidate"]) -> str:
