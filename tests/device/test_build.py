@@ -1,6 +1,9 @@
 """Building firmware: the files of a build, the changes that cause a new one, and the errors if it fails."""
 
+import hashlib
 import os
+import re
+import shutil
 import struct
 import subprocess
 from collections.abc import Callable
@@ -95,6 +98,33 @@ def test_settings_and_changes(firmware: Firmware) -> None:
         assert not build(board).built
         code = [str(other.image), "-c", "import extra; print(extra.answer)"]
         assert subprocess.run(code, capture_output=True, text=True, check=True).stdout == "1\n"
+
+
+def test_begins_with_the_objects_of_another(firmware: Firmware, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A firmware that only freezes another file compiles nothing else, and is what a build from nothing makes."""
+    firmware("UNIX")
+    board, path = load_board("UNIX"), cache_dir() / "tests" / "another" / "manifest.py"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.with_name("extra.py").write_text("answer = 2\n", encoding="utf-8")
+    path.write_text(MANIFEST, encoding="utf-8")
+    folder = builder._make_job(board, choose(), manifests=[path]).folder
+
+    def built() -> tuple[list[str], str]:
+        shutil.rmtree(folder, ignore_errors=True)
+        result = build(board, manifests=[path])
+        code = [str(result.image), "-c", "import extra; print(extra.answer)"]
+        assert subprocess.run(code, capture_output=True, text=True, check=True).stdout == "2\n"
+        program = ["objcopy", "--remove-section=.note.gnu.build-id", str(result.image), str(folder / "program")]
+        subprocess.run(program, check=True)  # that id is a digest of the paths in what a debugger reads
+        log = (folder / "build.log").read_text(encoding="utf-8")
+        return re.findall(r"^CC .*/(\S+)$", log, re.M), hashlib.sha256((folder / "program").read_bytes()).hexdigest()
+
+    compiled, program = built()
+    assert compiled == ["frozen_content.c"]
+    if ALL:
+        monkeypatch.setattr(builder, "_begin_with_another", lambda *_: None)
+        compiled, from_nothing = built()
+        assert len(compiled) > 300 and from_nothing == program
 
 
 def test_compiler_missing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -94,6 +94,7 @@ def build(
             tree = _fetch(board, mp, jobs, progress)
             if stamp.get("rules") != rules or stamp.get("compiler") != compiler:
                 shutil.rmtree(job.obj, ignore_errors=True)
+                _begin_with_another(job, {"rules": rules, "compiler": compiler, "engine": job.engine()})
             written.unlink(missing_ok=True)
             (job.folder / "build.log").unlink(missing_ok=True)
             _prepare(job)
@@ -102,6 +103,7 @@ def build(
             sizes = _sizes(job)
             _check_room(board, sizes)
             stamp = {"rules": rules, "contents": contents, "compiler": compiler, "sizes": sizes, "tree": str(tree)}
+            stamp["engine"] = job.engine()
             # Written half, then renamed: an interrupt must not leave a stamp that cannot be read.
             half = written.with_suffix(".new")
             half.write_text(json.dumps(stamp), encoding="utf-8")
@@ -211,6 +213,28 @@ def _read_stamp(path: Path) -> dict:
         return dict(json.loads(path.read_text(encoding="utf-8")))
     except (OSError, ValueError):
         return {}
+
+
+def _begin_with_another(job: Job, same: dict[str, object]) -> None:
+    """Take over the objects of another firmware that only freezes other files; make compiles what that changes.
+
+    With other kernels or another arena MicroPython's table of strings is another one, which every object depends on.
+    Files keep their times. What is frozen is made again: the same path may come from another, older file.
+    """
+    for written in sorted(job.folder.parent.glob(f"{job.board.name}-*/built.json")):
+        stamp, old = _read_stamp(written), written.parent
+        if {key: stamp.get(key) for key in same} != same:
+            continue
+        shutil.copytree(old / "obj", job.obj, symlinks=True, ignore=shutil.ignore_patterns("frozen_*", ".ninja_*"))
+        for path in job.obj.rglob("*"):
+            data = path.read_bytes() if path.is_file() else b""
+            if bytes(old) in data and b"\0" not in data:  # a list of what an object depends on, a makefile
+                then = path.stat()
+                path.write_bytes(data.replace(bytes(old), bytes(job.folder)))
+                os.utime(path, ns=(then.st_atime_ns, then.st_mtime_ns))
+        if _read_stamp(written) == stamp:
+            return
+        shutil.rmtree(job.obj)  # it was built again meanwhile
 
 
 def _prepare(job: Job) -> None:
