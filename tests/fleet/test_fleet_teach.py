@@ -141,6 +141,24 @@ def test_no_board_takes_the_room_of_the_others(width: int, labels: int) -> None:
     assert width != 32 or (not found.out and not alone.out)
 
 
+def learnt(model: bytes, shift: int) -> Head:
+    """A head of 10 examples of "a" and "b", where "b" has moved."""
+    rng, head = np.random.default_rng(shift), Head("prototype", WIDTH, model=model)
+    for n in range(20):
+        mean = (60, shift - 60)[n % 2]
+        head.teach(np.rint(rng.normal(mean, 8, WIDTH)).astype(np.int8), "ab"[n % 2])
+    return head
+
+
+@pytest.mark.parametrize("boards", [3, 8])
+def test_a_board_that_drifts_is_told_by_name(boards: int) -> None:
+    """One of a few whose examples of a label have moved: that board and that label, and what it gave counts."""
+    given = {f"b{k}": said(learnt(MODEL, 60 if k == 1 else 0)) for k in range(boards)}
+    found = add_up(MODEL, WIDTH, None, given, lambda *_: None, 1000)
+    assert {board: labels for board, labels in found.strange.items() if labels} == {"b1": ["b"]}
+    assert found.total is not None and found.total.counts == [10 * boards] * 2 and not found.out
+
+
 def test_what_was_counted_counts_once(site: Site) -> None:
     """Boards learn on from the sum, or miss it, or are reset while they write it,
     or begin again: each example counts once."""
@@ -407,6 +425,12 @@ def test_lines_where_there_is_nothing_to_add_up(
     said_by["b2"] = lambda g, _: b"{" * 50
     found = error()
     assert "b1: only prototypes" in found and "b2: no answer" in found
+    answers = {name: learnt(digest(data), 60 if name == "b3" else 0).state() for name in ("b1", "b2", "b3")}
+    liars.append(Liar(fleet, "b3", zlib.crc32(data), lambda g, p: said_by["b3"](g, p)))
+    said_by |= {name: lambda g, _, name=name: report(g, answers[name]) for name in answers}
+    assert main(words) == 0
+    drifts = [line.strip() for line in capsys.readouterr().out.splitlines() if "drifts" in line]
+    assert drifts == ["b3 taught: drifts: its new examples of b lie far from those of the fleet"]
     for more, reason in (
         (["--most", "0"], "expected positive numbers"),
         (["--seconds", "-1"], "expected positive numbers"),

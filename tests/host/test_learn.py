@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import struct
 from pathlib import Path
+from typing import Any
 from zlib import crc32
 
 import numpy as np
@@ -324,6 +325,30 @@ def test_a_prototype_follows_a_drift() -> None:
         found[keep] = float(np.mean(known))
     print(found)
     assert found[10] >= 0.6 and found[None] < found[10] - 0.2
+
+
+def test_a_wide_label_keeps_its_answers() -> None:
+    """Beside narrow labels at 1.5 of its radius most examples of a wide one are known, and places between are not."""
+    found = []
+    for draw in range(8):
+        rng = np.random.default_rng(draw)
+        way = rng.normal(0, 1, 32)
+        means = {"wide": 0 * way, "one": way * 18 * 32**0.5 / np.linalg.norm(way)}
+        means["other"] = -means["one"]
+        head, spreads = Head("prototype", 32, model=MODEL), {"wide": 12, "one": 4, "other": 4}
+
+        def some(label: str, rng: Any = rng, means: Any = means, spreads: Any = spreads) -> np.ndarray:
+            return np.clip(np.rint(rng.normal(means[label], spreads[label])), -128, 127).astype(np.int8)
+
+        for _ in range(10):
+            for label in means:
+                head.teach(some(label), label)
+        answers = [head.predict(some(label)) for label in means for _ in range(30)]
+        right = [a is not None and a[0] == label for a, label in zip(answers, np.repeat(list(means), 30), strict=True)]
+        between = head.predict(np.rint(means["one"] * 0.6).astype(np.int8))
+        found.append((np.mean(right[:30]), np.mean(right[30:]), between is None))
+    print(np.mean(found, axis=0))
+    assert (np.mean(found, axis=0) >= (0.93, 0.97, 0.7)).all()
 
 
 def test_who_drifts_is_found() -> None:

@@ -215,17 +215,17 @@ SMALL static void spread_limits(const mica_learn_t *p) {
         for (int32_t i = 0; i < p->width; ++i) {
             sum += scatter(p, k, i) * (uint8_t)p->work[i];
         }
-        scatters[k] = sum >> 2;
-        pooled += sum >> 2;
+        scatters[k] = sum;
+        pooled += sum;
     }
     if (p->classes > 1) {
-        pooled += gap(p) / 32 * 5;
+        pooled += gap(p) / 8 * 5;
         ++free;
     }
-    pooled = divide(pooled, free);
+    pooled = divide(pooled, free);  // in quarters, as scatters are
     for (uint32_t k = 0; k < p->classes; ++k) {
         const uint32_t n = distinct(p, p->blocks[k]);
-        const uint64_t spread = divide(scatters[k] + 4 * pooled, n + 3);
+        const uint64_t spread = divide((scatters[k] >> 2) + pooled, n + 3);
         const uint32_t loose = free ? at_most((spread * (uint32_t)p->setting >> 4) + 1, INT32_MAX) : 0;
         p->blocks[k]->limit = loose + loose / n;
     }
@@ -371,7 +371,7 @@ SMALL static bool epoch(mica_learn_t *p, uint32_t step) {
         }
     }
     const uint32_t epochs = 1500 / done;
-    return step < (epochs < 15 ? 15 : epochs > 60 ? 60 : epochs) && small(p, bits);
+    return step < (epochs < 15 ? 15 : at_most(epochs, 60)) && small(p, bits);
 }
 
 // ---- Anomaly
@@ -435,40 +435,40 @@ SMALL bool mica_learn_fit(mica_learn_t *p, uint32_t step) {
     return softmax;
 }
 
-// How many `n`th parts of `of` a distance has; n <= 256.
-SMALL static uint32_t parts(uint32_t n, uint32_t distance, uint32_t of) {
+// A distance in 256ths of `of`.
+SMALL static uint32_t parts(uint32_t distance, uint32_t of) {
     for (; distance >> 23 != 0; distance >>= 1) {
         of >>= 1;
     }
-    return n * distance / (of ? of : 1);
+    return 256 * distance / (of ? of : 1);
 }
 
 SMALL void mica_learn_judge(mica_learn_t *p, const int8_t *x) {
     uint32_t d[MICA_LEARN_MAX_CLASSES], e[MICA_LEARN_MAX_CLASSES];
     const bool anomaly = p->kind == MICA_LEARN_ANOMALY;
-    p->best = 0;
+    uint32_t best = 0;
     for (uint32_t k = 0; k < p->classes; ++k) {
         d[k] = anomaly ? nearest(p, p->blocks[k], x, false) : distance(p, p->blocks[k], x);
-        p->best = d[k] < d[p->best] ? (int32_t)k : p->best;
+        best = d[k] < d[best] ? k : best;
     }
-    int32_t score = -1;
+    p->best = (int32_t)best;
+    uint32_t sum = 0;
     if (p->kind == MICA_LEARN_SOFTMAX) {
-        const uint32_t sum = numerators(p, x, e);  // may write over x
-        score = (int32_t)((4096 * 256 + sum / 2) / sum);
+        sum = numerators(p, x, e);  // may write over x
     }
-    const uint32_t limit = p->blocks[p->best]->limit, far = d[p->best];
-    uint32_t next = UINT32_MAX;  // the least distance of another class than the best
-    d[p->best] = next;
+    uint32_t far = 0, next = UINT32_MAX;  // in 256ths of a limit: of the best class, the least of another
     for (uint32_t k = 0; k < p->classes; ++k) {
-        next = d[k] < next ? d[k] : next;
+        const uint32_t part = parts(d[k], p->blocks[k]->limit);
+        if (k == (uint32_t)p->best) {
+            far = part;
+        } else {
+            next = at_most(part, next);
+        }
     }
-    p->margin = 0;
-    if (limit != 0) {
-        // Beside the distance itself it counts how much nearer this class is than the next.
-        const uint32_t sum = parts(256, far, limit) + (anomaly ? 0 : parts(128, far, next));
-        p->margin = 256 - (int32_t)(sum < 65535 ? sum : 65535);
-    }
-    p->score = score < 0 ? p->margin : score;
+    // Beside the distance itself it counts how much nearer this class is than the next.
+    far += anomaly ? 0 : parts(far, next) / 2;
+    p->margin = p->blocks[p->best]->limit ? 256 - (int32_t)at_most(far, 65535) : 0;
+    p->score = sum ? (int32_t)((4096 * 256 + sum / 2) / sum) : p->margin;
 }
 
 #endif

@@ -191,10 +191,10 @@ def _spread_limits(setting: int, weights: Array, classes: list[_Class]) -> None:
     """Set the limit of each class, in 16ths: a multiple of what its examples lie from their mean, shrunk to what all do
     as if four more did that; and 5/32 of the gap count as one more. Without a second example or class there is none."""
     free, several = sum(c.distinct - 1 for c in classes), len(classes) > 1
-    scatters = [int((c.scatter * weights).sum()) >> 2 for c in classes]
-    pooled = (sum(scatters) + (_gap(weights, classes) // 32 * 5 if several else 0)) // max(free + several, 1)
+    scatters = [int((c.scatter * weights).sum()) for c in classes]  # in quarters
+    pooled = (sum(scatters) + (_gap(weights, classes) // 8 * 5 if several else 0)) // max(free + several, 1)
     for c, scatter in zip(classes, scatters, strict=True):
-        spread = (scatter + 4 * pooled) // (c.distinct + 3)
+        spread = ((scatter >> 2) + pooled) // (c.distinct + 3)
         loose = min((spread * setting >> 4) + 1, 0x7FFFFFFF) if free + several else 0
         c.words[1] = loose + loose // c.distinct
 
@@ -220,10 +220,10 @@ def _distance(c: _Class, weights: Array, x: Array) -> int:
     return min(int((4 * x - mean) ** 2 @ weights) >> 4, _MOST)
 
 
-def _parts(n: int, distance: int, of: int) -> int:
-    """The distance in nth parts of `of`."""
+def _parts(distance: int, of: int) -> int:
+    """The distance in 256ths of `of`."""
     down = max(distance.bit_length() - 23, 0)
-    return n * (distance >> down) // max(of >> down, 1)
+    return 256 * (distance >> down) // max(of >> down, 1)
 
 
 def _judge(kind: int, weights: Array, centre: Array, classes: list[_Class], x: Array) -> tuple[int, int, int]:
@@ -236,10 +236,9 @@ def _judge(kind: int, weights: Array, centre: Array, classes: list[_Class], x: A
         bias, shift = np.stack([c.signed[2:] for c in classes]).T
         best, e = _numerators(rows.astype(np.int64), bias, shift, clip_s8(x - centre).astype(np.int64))
         score = (4096 * 256 + int(e.sum()) // 2) // int(e.sum())
-    margin, limit = 0, int(classes[best].words[1])
-    if limit:
+    far = [_parts(f, int(c.words[1])) for f, c in zip(far, classes, strict=True)]
+    own, margin = far.pop(best), 0
+    if classes[best].words[1]:
         # Beside the distance itself it counts how much nearer this class is than the next.
-        others = [f for k, f in enumerate(far) if k != best]
-        ratio = 0 if anomaly else _parts(128, far[best], min(others, default=_MOST))
-        margin = 256 - min(_parts(256, far[best], limit) + ratio, 65535)
+        margin = 256 - min(own + (0 if anomaly else _parts(own, min(far, default=_MOST)) // 2), 65535)
     return best, margin if score is None else score, margin
