@@ -3,72 +3,47 @@
 
 const REMEMBERED = 8; // spans of the bus that one core has taken ahead of the other
 
-// Words of flash in two ways. `first` and `second` have a number for each word that a way can hold, in the order of addresses: which part of
-// flash it comes from, or -1. The first is the way that was used last.
+// Lines of flash in two ways: for each set the number of its line, plus 1, above a bit for each word that is there. The
+// first way is the one that was used last.
 export class Cache {
-  constructor({ bytes, ways, line }, filled) {
-    if (ways !== 2) {
-      throw new Error(`a cache of ${ways} ways`);
-    }
-    this.words = bytes / ways / 4;
-    this.perLine = line / 4;
-    this.shift = Math.log2(this.words);
-    this.fills = filled / 4; // words that a miss brings
-    this.first = new Int32Array(this.words);
-    this.second = new Int32Array(this.words);
-    this.lines = [0, 1].map(() => new Int32Array(this.words / this.perLine)); // the same for a line, whichever of its words are there
-    this.flush();
+  constructor({ bytes, ways, line }) {
+    this.shift = Math.log2(line);
+    this.sets = bytes / ways / line;
+    this.first = new Int32Array(this.sets);
+    this.second = new Int32Array(this.sets);
   }
 
   flush() {
-    for (const part of [this.first, this.second, ...this.lines]) {
-      part.fill(-1);
-    }
+    this.first.fill(0);
+    this.second.fill(0);
   }
 
-  // Look up a word by its number in flash; true if it was missing. It is there afterwards, if `allocates`.
-  misses(word, allocates = true) {
-    const { first, second, perLine } = this;
-    const [newer, older] = this.lines;
-    const index = word & (this.words - 1);
-    const part = word >> this.shift;
-    if (first[index] === part) {
-      return false;
-    }
-    const line = Math.trunc(index / perLine);
-    const begin = line * perLine;
-    if (newer[line] !== part) {
-      if (older[line] !== part && !allocates) {
+  // Look up a word by its offset in flash; true if it was missing. It is there afterwards, if `keeps`.
+  misses(offset, keeps) {
+    const { first, second } = this;
+    const line = (offset >> this.shift) + 1;
+    const set = (line - 1) & (this.sets - 1);
+    const bit = 1 << ((offset >> 2) & 1);
+    if (first[set] >> 2 !== line) {
+      const there = second[set] >> 2 === line;
+      if (!there && !keeps) {
         return true;
       }
-      for (let k = begin; k < begin + perLine; k++) {
-        const kept = first[k];
-        first[k] = older[line] === part ? second[k] : -1;
-        second[k] = kept;
-      }
-      older[line] = newer[line];
-      newer[line] = part;
+      [first[set], second[set]] = [there ? second[set] : line << 2, first[set]];
     }
-    if (first[index] === part) {
-      return false;
+    const missing = (first[set] & bit) === 0;
+    if (keeps) {
+      first[set] |= bit;
     }
-    if (allocates) {
-      const from = index - (index % this.fills);
-      first.fill(part, from, from + this.fills);
-    }
-    return true;
+    return missing;
   }
 
   // Forget the line of a word.
-  drop(word) {
-    const index = word & (this.words - 1);
-    const part = word >> this.shift;
-    const line = Math.trunc(index / this.perLine);
-    const begin = line * this.perLine;
-    if (this.lines[0][line] === part) {
-      this.first.fill(-1, begin, begin + this.perLine);
-    } else if (this.lines[1][line] === part) {
-      this.second.fill(-1, begin, begin + this.perLine);
+  drop(offset) {
+    const line = (offset >> this.shift) + 1;
+    const set = (line - 1) & (this.sets - 1);
+    for (const way of [this.first, this.second]) {
+      way[set] = way[set] >> 2 === line ? 0 : way[set];
     }
   }
 }

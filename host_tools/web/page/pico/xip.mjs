@@ -26,11 +26,8 @@ export class Flash {
   constructor(machine) {
     const { rp2040, clock } = machine;
     Object.assign(this, { machine, rp2040, clock });
-    const { filled, resumes, fifo } = TABLE.rp2040;
-    this.cache = new Cache(TABLE.cache, filled);
-    this.first = this.cache.first; // for a quick look
-    this.mask = this.cache.words - 1;
-    this.shift = this.cache.shift + 2; // of an offset
+    const { resumes, fifo } = TABLE.rp2040;
+    this.cache = new Cache(TABLE.cache);
     this.bus = new Bus();
     this.ram = new Uint8Array(TABLE.cache.bytes); // of the cache, while it is off
     this.ram32 = new Uint32Array(this.ram.buffer);
@@ -92,11 +89,10 @@ export class Flash {
   // Cycles that an access to `offset` from 0x10000000 waits, which begins at `time`. Aliases: 1 does not allocate, 2 does not look up.
   wait(offset, time) {
     const alias = offset >>> 24;
-    const word = (offset & 0xffffff) >> 2;
     const enabled = this.control & ENABLED;
     let missing = true;
     if (enabled) {
-      const held = !this.cache.misses(word, !(alias & 1));
+      const held = !this.cache.misses(offset & 0xffffff, !(alias & 1));
       missing = !held || (alias & 2) !== 0;
     }
     if (!missing) {
@@ -119,13 +115,13 @@ export class Flash {
     if (this.control & BAD_WRITE) {
       return false;
     }
-    this.cache.drop((offset & 0xffffff) >> 2);
+    this.cache.drop(offset & 0xffffff);
     return true;
   }
 
   flush(time) {
     this.cache.flush();
-    this.bus.take(time, this.cache.lines[0].length);
+    this.bus.take(time, this.cache.sets);
   }
 
   // --- the stream: words that come while nobody else wants the bus
