@@ -17,6 +17,7 @@ class Block:
 
     def __init__(self, name: str, plain: Iterable[int] = (), values: dict[int, int] | None = None) -> None:
         self.name = name
+        self.clears: set[int] = set()  # registers of which a 1 clears a bit, by whatever alias it is written
         self.plain = frozenset(plain)
         self.values = values or {}
 
@@ -32,29 +33,14 @@ class Block:
 
 
 class Fixed(Block):
-    """Also has registers that always read the same, or what is kept with more bits: `always` and `more`."""
+    """Also has registers that always read the same."""
 
-    def __init__(
-        self,
-        name: str,
-        plain: Iterable[int] = (),
-        *,
-        always: dict[int, int] | None = None,
-        more: dict[int, int] | None = None,
-        values: dict[int, int] | None = None,
-    ) -> None:
-        super().__init__(name, plain, values)
-        self.always, self.more = always or {}, more or {}
+    def __init__(self, name: str, plain: Iterable[int] = (), *, always: dict[int, int] | None = None) -> None:
+        super().__init__(name, plain)
+        self.always = always or {}
 
     def read(self, o: int) -> int | None:
-        if o in self.always:
-            return self.always[o]
-        if o in self.more:
-            return self.get(o) | self.more[o]
-        return super().read(o)
-
-    def write(self, o: int, value: int) -> bool:
-        return super().write(o, value) or o in self.more
+        return self.always.get(o, super().read(o))
 
 
 class Resets(Block):
@@ -66,6 +52,24 @@ class Resets(Block):
 
     def read(self, o: int) -> int | None:
         return ~self.get(0) & self.every if o == 8 else super().read(o)
+
+
+class PowerStates(Block):
+    """The power-on state machine: all of it is up but core 1, where that is forced off."""
+
+    def __init__(self, core_1: int, force: Callable[[bool], None]) -> None:
+        """core_1: its bit, the highest."""
+        super().__init__("PSM", (0, 4, 8))
+        self.core_1, self.force = core_1, force
+
+    def read(self, o: int) -> int | None:
+        return 2 * self.core_1 - 1 & ~(self.get(4) & self.core_1) if o == 0xC else super().read(o)
+
+    def write(self, o: int, value: int) -> bool:
+        known = super().write(o, value)
+        if o == 4:
+            self.force(bool(value & self.core_1))
+        return known
 
 
 class Clocks(Block):

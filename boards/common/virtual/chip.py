@@ -10,10 +10,10 @@ import mmap
 import struct
 import traceback
 from collections.abc import Callable
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
-from blocks import Block, Clocks, Pll, Timer, Watchdog
+from blocks import Block, Clocks, Pll, PowerStates, Timer, Watchdog
 from bus import Bus, Stopped
 from buses import Adc, I2c, Spi
 from clock import Clock
@@ -24,7 +24,7 @@ from native import NOW, Memory, Native
 from pio import Io
 from sensors import Places, Sensors
 from sio import Sio
-from usb import BUFFER_CONTROL, BUFFER_CONTROL_END, WRITTEN_TO_CLEAR, Usb
+from usb import BUFFER_CONTROL, BUFFER_CONTROL_END, Usb
 
 FLASH, RAM = 0x10000000, 0x20000000
 QUANTUM = 100  # cycles of a turn where both cores run
@@ -62,24 +62,6 @@ class Counters(Block):
         if o == COSTS_OF_BLOCKS:
             self.chip.spent = np.concatenate([memory.spent(SPENT) for memory in self.chip.memories])
         return o == COSTS_OF_BLOCKS
-
-
-class PowerStates(Block):
-    """The power-on state machine: all of it is up but core 1, where that is forced off."""
-
-    def __init__(self, core_1: int, force: Callable[[bool], None]) -> None:
-        """core_1: its bit, the highest."""
-        super().__init__("PSM", (0, 4, 8))
-        self.core_1, self.force = core_1, force
-
-    def read(self, o: int) -> int | None:
-        return 2 * self.core_1 - 1 & ~(self.get(4) & self.core_1) if o == 0xC else super().read(o)
-
-    def write(self, o: int, value: int) -> bool:
-        known = super().write(o, value)
-        if o == 4:
-            self.force(bool(value & self.core_1))
-        return known
 
 
 class Chip:
@@ -138,7 +120,7 @@ class Chip:
         self.cores[0] = first
         self.clock = Clock(first.state, self._shorten)
         read, write = functools.partial(self.read, 0), functools.partial(self.write, 0)
-        bus = Bus(self.guarded_read(read), self.guarded_write(write), self.line, self.clock)
+        bus = Bus(self.guarded(read), self.guarded(write), self.line, self.clock)
         self.sio = Sio(facts, self._own_line, self._rom_of_core_1_looks)
         self.io = io = Io(facts, bus, self.native, self.flash_unit.address, self.sio)
         self.flash_unit.io, self.flash_unit.state = io, first.state
@@ -160,6 +142,7 @@ class Chip:
             **{first_spi + facts.apart * k: spi for k, spi in enumerate(spis)},
             **{first_i2c + facts.apart * k: i2c for k, i2c in enumerate(i2cs)},
             adc_at: adc,
+            0x50110000: self.usb,
         }
         for k, (base, first_irq) in enumerate(facts.timers.items()):
             line = lambda n, on, first_irq=first_irq: self.line(first_irq + n, on)  # noqa: E731
@@ -219,8 +202,8 @@ class Chip:
         p.uc.mem_map_ptr(self.data_of_rom, len(self.rom_image) - self.data_of_rom, 5, code)
         data = lambda a, n: int.from_bytes(self.rom_image[a : a + n], "little")  # noqa: E731
         p.map_registers(0, self.data_of_rom, data, lambda a, n, v: None)
-        read = self.guarded_read(functools.partial(self.read, core.number))
-        write = self.guarded_write(functools.partial(self.write, core.number))
+        read = self.guarded(functools.partial(self.read, core.number))
+        write = self.guarded(functools.partial(self.write, core.number))
         for base, size, *cycles in self.facts.places:
             p.map_registers(base, size, read, write, has_number=base == 0xD0000000, cycles=(cycles[0], cycles[1]))
         buffers = (BUFFER_CONTROL, BUFFER_CONTROL_END)
@@ -235,31 +218,20 @@ class Chip:
         assert core is not None
         return core
 
-    def guarded_read(self, function: Callable[[int, int], int]) -> Callable[[int, int], int]:
-        def read(address: int, size: int) -> int:
+    def guarded(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """Return the function with its exceptions caught, which stop the board: none may pass through Unicorn."""
+
+        def call(*arguments: int) -> Any:
             try:
-                return function(address, size)
+                return function(*arguments)
             except BaseException as error:
-                self._failed(error)
+                if not isinstance(error, Stopped):
+                    error = Stopped("crash", f"the emulator has a mistake: {traceback.format_exception(error)[-2:]}")
+                self.stopped = self.stopped or error
+                self.end_turn()
                 return 0
 
-        return read
-
-    def guarded_write(self, function: Callable[[int, int, int], None]) -> Callable[[int, int, int], None]:
-        def write(address: int, size: int, value: int) -> None:
-            try:
-                function(address, size, value)
-            except BaseException as error:
-                self._failed(error)
-
-        return write
-
-    def _failed(self, error: BaseException) -> None:
-        """A register stops the board: an exception may not pass through Unicorn."""
-        if not isinstance(error, Stopped):
-            error = Stopped("crash", f"the emulator has a mistake: {traceback.format_exception(error)[-2:]}")
-        self.stopped = self.stopped or error
-        self.end_turn()
+        return call
 
     def bytes_at(self, address: int, size: int) -> bytes:
         for memory in self.memories:
@@ -318,12 +290,9 @@ class Chip:
             name, o = "SIO", address & 0xFFC
         else:
             base, o, _ = self._place(address)
-            if base == 0x50110000:
-                name, value = "USB", self.usb.read(o)
-            else:
-                block = self.blocks.get(base)
-                name = block.name if block else self.names.get(base, "no block")
-                value = block.read(o) if block else None
+            block = self.blocks.get(base)
+            name = block.name if block else self.names.get(base, "no block")
+            value = block.read(o) if block else None
         if value is None:
             self._unknown(number, "reads", name, o, address)
         return value >> 8 * (address & 3) & (1 << 8 * size) - 1
@@ -341,11 +310,11 @@ class Chip:
         else:
             base, o, kind = self._place(address)
             block = self.blocks.get(base)
-            name = block.name if block else "USB" if base == 0x50110000 else self.names.get(base, "no block")
-            if kind and not (base == 0x50110000 and o in WRITTEN_TO_CLEAR):
-                old = (self.usb.read(o) if base == 0x50110000 else block.read(o) if block else None) or 0
+            name = block.name if block else self.names.get(base, "no block")
+            if block and kind and o not in block.clears:
+                old = block.read(o) or 0
                 value = (old, old ^ value, old | value, old & ~value)[kind]
-            known = self.usb.write(o, value) if base == 0x50110000 else block is not None and block.write(o, value)
+            known = block is not None and block.write(o, value)
         if not known:
             self._unknown(number, f"writes {value:#x} to", name, o, address)
 

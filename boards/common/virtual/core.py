@@ -7,7 +7,7 @@ same bytes later.
 
 import struct
 from collections.abc import Callable
-from typing import NoReturn, Protocol
+from typing import Any, NoReturn, Protocol
 
 from bus import Stopped
 from doubles import Doubles
@@ -38,8 +38,7 @@ class Around(Protocol):
 
     facts: Facts
 
-    def guarded_read(self, function: Callable[[int, int], int]) -> Callable[[int, int], int]: ...
-    def guarded_write(self, function: Callable[[int, int, int], None]) -> Callable[[int, int, int], None]: ...
+    def guarded(self, function: Callable[..., Any]) -> Callable[..., Any]: ...
     def bytes_at(self, address: int, size: int) -> bytes: ...
     def end_turn(self) -> None: ...
     def ask_for_reset(self) -> None: ...
@@ -56,7 +55,7 @@ class Core:
         self.processor = Processor(native, number)
         self.uc = self.processor.uc
         self.state = self.processor.state
-        self.processor.map_registers(0xE0000000, 0x100000, chip.guarded_read(self.read), chip.guarded_write(self.write))
+        self.processor.map_registers(0xE0000000, 0x100000, chip.guarded(self.read), chip.guarded(self.write))
         self.lines = 0  # interrupts that peripherals ask for now
         self.reset()
 

@@ -25,77 +25,44 @@ _READ = ctypes.CFUNCTYPE(ctypes.c_uint64, ctypes.c_uint64, ctypes.c_uint)
 _WRITE = ctypes.CFUNCTYPE(None, ctypes.c_uint64, ctypes.c_uint, ctypes.c_uint64)
 
 
+def _fields(kind: type, names: str) -> tuple[tuple[str, type], ...]:
+    """Return fields of one kind, as ctypes wants them of a structure."""
+    return tuple((name, kind) for name in names.split())
+
+
 class _Unicorn(ctypes.Structure):
-    _fields_ = (*((name, ctypes.c_void_p) for name in ("stop", "start", "read")), ("numbers", ctypes.c_int * 5))
+    _fields_ = (*_fields(ctypes.c_void_p, "stop start read"), ("numbers", ctypes.c_int * 5))
 
 
 class _Memory(ctypes.Structure):
-    _fields_ = (
-        ("base", ctypes.c_uint32),
-        ("size", ctypes.c_uint32),
-        ("changes", ctypes.c_uint32),
-        ("bytes", ctypes.c_void_p),
-        ("blocks", ctypes.c_void_p),
-    )
+    _fields_ = (*_fields(ctypes.c_uint32, "base size changes"), *_fields(ctypes.c_void_p, "bytes blocks"))
 
 
 class State(ctypes.Structure):
     """Half of a core that hooks.c works with."""
 
     cycles: int
-    instructions: int
-    limit: int
-    until: int
-    number: int
-    pc: int
-    why: int
-    exception: int
-    event: int
-    masked: int
-    next: int
-    table: int
-    costs: int
-    first_free: int
-    rom_bytes: int
-    error: int
-    address: int
-    ahead: int
     waits: int
+    pc: int
     _fields_ = (
-        ("uc", ctypes.c_void_p),
-        ("unicorn", ctypes.c_void_p),
-        ("memories", ctypes.c_void_p),
-        ("other", ctypes.c_void_p),
-        ("cycles", ctypes.c_int64),
-        ("instructions", ctypes.c_int64),
-        ("limit", ctypes.c_int64),
-        ("until", ctypes.c_int64),
-        ("number", ctypes.c_uint32),
-        ("pc", ctypes.c_uint32),
-        ("why", ctypes.c_uint32),
-        ("exception", ctypes.c_uint32),
-        ("event", ctypes.c_uint32),
-        ("masked", ctypes.c_uint32),
+        *_fields(ctypes.c_void_p, "uc unicorn memories other"),
+        *_fields(ctypes.c_int64, "cycles instructions limit until"),
+        *_fields(ctypes.c_uint32, "number pc why exception event masked"),
         ("masks", ctypes.c_uint32 * 3),
         ("next", ctypes.c_uint32),
         ("last", ctypes.c_void_p),
-        ("error", ctypes.c_uint32),
-        ("address", ctypes.c_uint32),
-        ("flash", ctypes.c_void_p),
-        ("pages", ctypes.c_void_p),
-        ("ahead", ctypes.c_int64),
-        ("waits", ctypes.c_int64),
+        *_fields(ctypes.c_uint32, "error address"),
+        *_fields(ctypes.c_void_p, "flash pages"),
+        *_fields(ctypes.c_int64, "ahead waits"),
         ("wrote", ctypes.c_uint32),
-        ("table", ctypes.c_void_p),
-        ("costs", ctypes.c_void_p),
-        ("first_free", ctypes.c_uint32),
-        ("rom_bytes", ctypes.c_uint32),
+        *_fields(ctypes.c_void_p, "table costs"),
+        *_fields(ctypes.c_uint32, "first_free rom_bytes"),
         ("divider", ctypes.c_uint32 * 7),
     )
 
 
 class _Data(ctypes.Structure):
-    _fields_ = (("core", ctypes.c_void_p), ("address", ctypes.c_uint32), ("cached", ctypes.c_uint32))
+    _fields_ = (("core", ctypes.c_void_p), *_fields(ctypes.c_uint32, "address cached"))
 
 
 class _Registers(ctypes.Structure):
@@ -105,11 +72,9 @@ class _Registers(ctypes.Structure):
         ("read", _READ),
         ("write", _WRITE),
         ("memory", ctypes.c_void_p),
-        ("start", ctypes.c_uint64),
-        ("end", ctypes.c_uint64),
+        *_fields(ctypes.c_uint64, "start end"),
         ("has_number", ctypes.c_uint32),
-        ("reading", ctypes.c_int32),
-        ("writing", ctypes.c_int32),
+        *_fields(ctypes.c_int32, "reading writing"),
     )
 
 

@@ -112,7 +112,7 @@ class Rp2040(Chip):
         return struct.unpack("<II", self.image[:8])
 
     def map_more(self, core: Core) -> None:
-        read, write = self.guarded_read(self.read_cache), self.guarded_write(self.write_cache)
+        read, write = self.guarded(self.read_cache), self.guarded(self.write_cache)
         core.processor.map_registers(CACHE_RAM, len(self.cache_ram), read, write)
 
     def read_cache(self, address: int, size: int) -> int:

@@ -99,7 +99,7 @@ class Rp2350(Chip):
         return struct.unpack("<II", self.flash[:8])
 
     def map_more(self, core: Core) -> None:
-        write = self.guarded_write(self.flash_unit.maintain)
+        write = self.guarded(self.flash_unit.maintain)
         core.processor.map_registers(0x18000000, 0x4000000, lambda a, n: 0, write)
 
     def plain_blocks(self) -> dict[int, Block]:

@@ -7,6 +7,7 @@ import ctypes
 import struct
 from collections.abc import Callable
 
+from blocks import Block
 from clock import Alarm, Clock
 
 DPRAM_BYTES = 0x1000
@@ -21,9 +22,8 @@ INTR, INTE, INTF, INTS = 0x8C, 0x90, 0x94, 0x98
 PULL_UP = 1 << 16
 SETUP_RECEIVED, BUS_RESET, CONNECTED = 1 << 17, 1 << 19, 1 << 16
 INT_BUFFERS, INT_BUS_RESET, INT_SETUP = 1 << 4, 1 << 12, 1 << 16
-WRITTEN_TO_CLEAR = {SIE_STATUS, BUFF_STATUS}  # a 1 clears a bit, by whatever alias it is written
 # Kept as written: address, MAIN_CTRL, stalls, where its pins go, power. Bits 24 to 31 of MAIN_CTRL are of no concern.
-PLAIN = {0x00, 0x40, 0x48, 0x68, 0x74, 0x78, 0x7C, 0x80, 0x84, 0x88, INTE, INTF, *range(0x04, 0x40, 4)}
+PLAIN = (0x00, 0x40, 0x48, 0x68, 0x74, 0x78, 0x7C, 0x80, 0x84, 0x88, INTE, INTF, *range(0x04, 0x40, 4))
 
 SET_ADDRESS, GET_DESCRIPTOR, SET_CONFIGURATION, SET_LINE_CODING, SET_LINE_STATE = 5, 6, 9, 0x20, 0x22
 DEVICE, CONFIGURATION, INTERFACE, ENDPOINT = 1, 2, 4, 5
@@ -39,13 +39,14 @@ class Transfer:
         self.received = bytearray()
 
 
-class Usb:
+class Usb(Block):
     """`received` gets bytes that the board has sent; `line` is the controller's interrupt."""
 
     def __init__(self, clock: Clock, line: Callable[[bool], None], received: Callable[[bytes], None]) -> None:
+        super().__init__("USB", (*PLAIN, SIE_CTRL, ABORT))
+        self.clears = {SIE_STATUS, BUFF_STATUS}
         self.clock, self.line, self.received = clock, line, received
         self.memory = ctypes.create_string_buffer(DPRAM_BYTES)
-        self.registers: dict[int, int] = {}
         self.status = self.buffers = 0
         self.alarms: dict[tuple[str, int], Alarm] = {}
         self.queue = bytearray()  # for the board, from before it has come up, too
@@ -69,12 +70,12 @@ class Usb:
         if o == BUFF_STATUS:
             return self.buffers
         if o == ABORT_DONE:
-            return self.registers.get(ABORT, 0)
+            return self.get(ABORT)
         if o == INTR:
             return self.raw()
         if o == INTS:
-            return (self.raw() | self.registers.get(INTF, 0)) & self.registers.get(INTE, 0)
-        return self.registers.get(o, 0) if o in PLAIN or o in (SIE_CTRL, ABORT) else None
+            return (self.raw() | self.get(INTF)) & self.get(INTE)
+        return super().read(o)
 
     def write(self, o: int, value: int) -> bool:
         """False: no such register here."""
@@ -86,15 +87,12 @@ class Usb:
                 self.enumerate()
         elif o == BUFF_STATUS:
             self.buffers &= ~value
+        elif not super().write(o, value) and o != ABORT_DONE:
+            return False
         elif o == SIE_CTRL:
-            self.registers[o] = value
             if value & PULL_UP and not self.attached:
                 self.after("reset", 0, self.reset_bus)
             self.attached = bool(value & PULL_UP)
-        elif o in PLAIN or o in (ABORT, ABORT_DONE):
-            self.registers[o] = value
-        else:
-            return False
         self.look()
         return True
 
@@ -103,7 +101,7 @@ class Usb:
         return (INT_BUFFERS if self.buffers else 0) | (INT_SETUP if setup else 0) | (INT_BUS_RESET if reset else 0)
 
     def look(self) -> None:
-        self.line(bool((self.raw() | self.registers.get(INTF, 0)) & self.registers.get(INTE, 0)))
+        self.line(bool((self.raw() | self.get(INTF)) & self.get(INTE)))
 
     def reset_bus(self) -> None:
         self.status |= BUS_RESET
