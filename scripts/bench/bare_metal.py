@@ -200,16 +200,18 @@ def build(
         *_objects(compile_with, places, [p for p in sources(isa, usermod) if p.suffix != ".S"], usermod),
         *_objects(link_with, places, [p for p in sources(isa, usermod) if p.suffix == ".S"], usermod),
     ]
-    symbols = {
-        "CODE_BASE": core.code,
-        "RAM_BASE": core.ram,
-        "RAM_END": core.ram + core.ram_bytes,
-    }
     half = program.with_suffix(f".{os.getpid()}")
-    linking = [f"-Wl,--defsym={k}={v:#x}" for k, v in symbols.items()]
-    _gcc([*link_with, *linking, "-T", str(BARE / "bench.ld"), *objects, "-lc", "-lgcc", "-o", str(half)])
+    link(core, half, objects, more)
     half.replace(program)
     return program
+
+
+def link(core: Core, program: Path, inputs: Sequence[str | Path], options: Sequence[str] = ()) -> None:
+    """Make a program for a core of objects or sources. Raises MicaError."""
+    symbols = {"CODE_BASE": core.code, "RAM_BASE": core.ram, "RAM_END": core.ram + core.ram_bytes}
+    gcc, places = need_program(f"{core.tools[0]}gcc", core.tools[1]), ["-T", str(BARE / "bench.ld"), f"-I{BARE}"]
+    places += [f"-Wl,--defsym={k}={v:#x}" for k, v in symbols.items()]
+    _gcc([gcc, *core.flags, *FLAGS, *options, *places, *map(str, inputs), "-lc", "-lgcc", "-o", str(program)])
 
 
 def _discard(path: Path, seconds: float) -> None:

@@ -14,12 +14,11 @@ from pathlib import Path
 
 import bare_metal
 import numpy as np
-from bare_metal import BARE, CORES, FLAGS, USERMOD, Core, fnv
+from bare_metal import BARE, CORES, USERMOD, Core, fnv
 
 from mica.file.pictures import Frame
 from mica.format.schema import PICTURE_FLAGS, PICTURE_FORMATS
 from mica.reference import pictures
-from mica.toolchain.process import need_program
 
 Array = np.ndarray
 SIDES = (160, 120), (320, 240), (192, 192)
@@ -52,21 +51,11 @@ def frames() -> list[tuple[str, Frame]]:
 
 
 def build(core: Core, folder: Path) -> Path:
-    prefix, package = core.tools
-    program, own = folder / "see.elf", bare_metal.isa_folder(core.isa)
-    symbols = {"CODE_BASE": core.code, "RAM_BASE": core.ram, "RAM_END": core.ram + core.ram_bytes}
-    command = [
-        need_program(f"{prefix}gcc", package), *core.flags, *FLAGS, f"-DBENCH_JOBS={core.jobs:#x}",
-        "-DBENCH_ARENA_BYTES=65536",
-        *(f"-I{USERMOD / i}" for i in ("include", "kernels")), f"-I{own}", f"-I{BARE}",
-        *(f"-Wl,--defsym={k}={v:#x}" for k, v in symbols.items()),
-        "-T", str(BARE / "bench.ld"), *map(str, (BARE / "see.c", BARE / core.start,
-                                                 *(USERMOD / "kernels").glob("picture*.c"))),
-                                                 *map(str, own.glob("picture.S")),
-        "-lc", "-lgcc", "-o", str(program),
-    ]  # fmt: skip
-    done = subprocess.run(command, capture_output=True, text=True)
-    assert done.returncode == 0, done.stdout + done.stderr
+    program, own, kernels = folder / "see.elf", bare_metal.isa_folder(core.isa), USERMOD / "kernels"
+    options = [f"-DBENCH_JOBS={core.jobs:#x}", "-DBENCH_ARENA_BYTES=65536"]
+    options += [f"-I{place}" for place in (USERMOD / "include", kernels, own)]
+    sources = [BARE / "see.c", BARE / core.start, *kernels.glob("picture*.c"), *own.glob("picture.S")]
+    bare_metal.link(core, program, sources, options)
     return program
 
 

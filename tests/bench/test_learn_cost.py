@@ -25,19 +25,10 @@ MOST_CODE = 4096  # of the kernel on a Cortex-M0+
 
 
 def build(core: Core, folder: Path) -> Path:
-    prefix, package = core.tools
     program = folder / "learn.elf"
-    symbols = {"CODE_BASE": core.code, "RAM_BASE": core.ram, "RAM_END": core.ram + core.ram_bytes}
-    command = [
-        need_program(f"{prefix}gcc", package), *core.flags, *FLAGS, f"-DBENCH_JOBS={core.jobs:#x}",
-        "-DBENCH_ARENA_BYTES=65536",
-        *(f"-I{USERMOD / i}" for i in ("include", "kernels")), f"-I{BARE}", *(f"-Wl,--defsym={k}={v:#x}" for k,
-            v in symbols.items()),
-        "-T", str(BARE / "bench.ld"), *map(str, (HERE / "learn.c", BARE / core.start, USERMOD / "kernels" / "learn.c")),
-        "-lc", "-lgcc", "-o", str(program),
-    ]  # fmt: skip
-    done = subprocess.run(command, capture_output=True, text=True)
-    assert done.returncode == 0, done.stdout + done.stderr
+    options = [f"-DBENCH_JOBS={core.jobs:#x}", "-DBENCH_ARENA_BYTES=65536"]
+    options += [f"-I{USERMOD / name}" for name in ("include", "kernels")]
+    bare_metal.link(core, program, [HERE / "learn.c", BARE / core.start, USERMOD / "kernels" / "learn.c"], options)
     return program
 
 

@@ -98,15 +98,9 @@ def run_on(core: bare_metal.Core, folder: Path, sources: Sequence[Path]) -> tupl
 
 def build_for(core: bare_metal.Core, folder: Path, sources: Sequence[Path]) -> Path:
     """Build a bare-metal program from its sources."""
-    places = {"CODE_BASE": core.code, "RAM_BASE": core.ram, "RAM_END": core.ram + core.ram_bytes}
-    bare, elf = bare_metal.BARE, folder / f"{core.name}.elf"
-    command = [
-        *(f"{core.tools[0]}gcc", *core.flags, *bare_metal.FLAGS, f"-I{folder / 'src'}", f"-I{bare}"),
-        *(f"-Wl,--defsym={name}={value:#x}" for name, value in places.items()),
-        *("-T", bare / "bench.ld", f"-Wl,-Map={elf}.map", *sources, bare / core.start, "-lc", "-lgcc", "-o", elf),
-    ]
-    built = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert built.returncode == 0, built.stderr
+    elf = folder / f"{core.name}.elf"
+    options = [f"-I{folder / 'src'}", f"-Wl,-Map={elf}.map"]
+    bare_metal.link(core, elf, [*sources, bare_metal.BARE / core.start], options)
     return elf
 
 

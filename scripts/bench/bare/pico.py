@@ -46,7 +46,7 @@ class Bare(Rp2040):
         super().__init__(bytes(rom), library, flash, lambda said: None, ideal_memory=miss is None)
         for address, data in content:
             if address >= RAM:
-                self.ram[address - RAM : address - RAM + len(data)] = data  # type: ignore[assignment]
+                self.ram[address - RAM : address - RAM + len(data)] = data
         self.cold = cold
         self.flash_unit.native.word = self.flash_unit.native.next_word = miss or 0
 
