@@ -196,8 +196,9 @@ def strips(args: Namespace) -> list[dict[str, Any]]:
 
 
 def two_cores(args: Namespace) -> list[dict[str, Any]]:
-    """The reference models on one and on both cores of a virtual Pico."""
-    rows = two_core_bench.run(pair for pair in compiled_models(Path(args.models)) if pair[0] in layers.MODELS)
+    """The reference models on one and on both cores of the virtual Picos."""
+    chosen = [pair for pair in compiled_models(Path(args.models)) if pair[0] in layers.MODELS]
+    rows = [row for board in two_core_bench.BOARDS for row in two_core_bench.run(board, chosen)]
     print(two_core_bench.table(rows))
     return [asdict(r) for r in rows]
 

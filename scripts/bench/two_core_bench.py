@@ -1,7 +1,7 @@
-"""Costs of the reference models on one core of a virtual Pico, and on both: `scripts/bench/run --only two-cores`.
+"""Costs of the reference models on one core of the virtual Picos, and on both: `scripts/bench/run --only two-cores`.
 
 The files are those of the table of the Cortex-M0+. A count is core 0's, from before `run()` until after it, with
-MicroPython's loop over the layers; core 1's count stands beside it. Both cores read RAM and flash without waiting, also
+MicroPython's loop over the layers; core 1's count stands beside it. Both cores wait for flash, and there
 for each other. The bytes of the output are compared with the numpy reference.
 """
 
@@ -21,7 +21,7 @@ from mica.link.targets import open_board
 from mica.link.virtual_pico import CYCLES_ON_BOARD
 from mica.reference.executor import ReferenceModel
 
-TARGET = "RPI_PICO@emu"
+BOARDS = ("RPI_PICO", "RPI_PICO2")
 
 # Each line of its answer: cycles of core 0, of core 1, CRC of the output.
 # First a run that starts core 1 and lets Python import.
@@ -53,6 +53,7 @@ def measure(file, x, cores):
 class Row:
     """One model: cycles on one core, cycles on two, and core 1's share of the latter."""
 
+    board: str
     model: str
     one: int
     two: int
@@ -63,9 +64,9 @@ class Row:
         return self.two / self.one
 
 
-def measure(board: Link, name: str, file: str, expected: int) -> Row:
-    """A model on a virtual Pico, whose input is the file's name with .x; `expected`: the CRC of its output."""
-    x = file.removesuffix(".mica") + ".x"
+def measure(board: Link, where: str, name: str, expected: int) -> Row:
+    """Measure a model on a virtual Pico: name.mica, with name.x as its input. expected: the CRC of its output."""
+    file, x = f"/rom/{name}.mica", f"/rom/{name}.x"
     found = []
     for cores in (1, 2):
         said = board.exec(f"measure({file!r}, open({x!r}, 'rb').read(), {cores})", timeout=120).decode()
@@ -73,15 +74,15 @@ def measure(board: Link, name: str, file: str, expected: int) -> Row:
         if crc != expected:
             raise MicaError(f"{name}, on {cores} cores: wrote other bytes than the reference")
         found.append((first, second))
-    return Row(name, found[0][0], found[1][0], found[1][1])
+    return Row(where, name, found[0][0], found[1][0], found[1][1])
 
 
-def run(models: Iterable[tuple[str, ModelFile]]) -> list[Row]:
-    """All models. Raises MicaError where one wrote other bytes than numpy."""
+def run(where: str, models: Iterable[tuple[str, ModelFile]]) -> list[Row]:
+    """Measure all models on a board. Raises MicaError where one wrote other bytes than numpy."""
     files: dict[str, bytes] = {}
     expected: dict[str, int] = {}
     for name, model in models:
-        data = bare_metal.for_board(model, "RPI_PICO")
+        data = bare_metal.for_board(model, where)
         if len(model.inputs) != 1:
             raise MicaError(f"{name}: expected one input")
         reference = ReferenceModel(data)
@@ -90,15 +91,16 @@ def run(models: Iterable[tuple[str, ModelFile]]) -> list[Row]:
         reference.run()
         files |= {f"{name}.mica": data, f"{name}.x": x.tobytes()}
         expected[name] = zlib.crc32(reference.tensor(model.outputs[0]).tobytes())
-    with open_board(TARGET, rom_files=files) as board:
+    with open_board(f"{where}@emu", rom_files=files) as board:
         board.exec(ON_BOARD)
-        return [measure(board, name, f"/rom/{name}.mica", crc) for name, crc in expected.items()]
+        return [measure(board, where, name, crc) for name, crc in expected.items()]
 
 
 def table(rows: Iterable[Row]) -> str:
     """The rows for people, in millions of cycles."""
-    head = ("model", "one core, M cycles", "two cores", "of which core 1", "two / one")
+    head = ("board", "model", "one core, M cycles", "two cores", "of which core 1", "two / one")
     lines = [
-        (r.model, f"{r.one / 1e6:.2f}", f"{r.two / 1e6:.2f}", f"{r.second / 1e6:.2f}", f"{r.ratio:.3f}") for r in rows
+        (r.board, r.model, f"{r.one / 1e6:.2f}", f"{r.two / 1e6:.2f}", f"{r.second / 1e6:.2f}", f"{r.ratio:.3f}")
+        for r in rows
     ]
-    return text.table(head, lines, "lrrrr")
+    return text.table(head, lines, "llrrrr")
