@@ -14,6 +14,7 @@ from axes_cases import axes_cases, window_of
 from bare_metal import CORES, USERMOD, Job
 from case import _rng
 from sound_frames import frames, windows
+from targets import NTH_SLIP
 
 from mica.errors import MicaError
 from mica.file import codec
@@ -103,7 +104,6 @@ SLIPS_C32 = [
     ("rv32", "(n - 2 * high)", "(n - high)"),
     ("rv32", "high += (v >> 12) * w", "high += (v >> 11) * w"),  # the upper bits of a logarithm
     ("rv32", "x << 7 >> 18", "x << 8 >> 18"),  # between two roots
-    ("m33", "& 0x7fff;", "& 0xffff;"),  # the bit that says nothing of a pair
     ("m33", "| 1 << 15", "| 1 << 16"),  # no number has more than 16 bits
 ]
 SLIPS_DSP = [
@@ -126,7 +126,7 @@ SLIPS_PCAN = [
 ]
 SLIPS_MVE = [
     ("m55", "vqrdmlsdhx.s32 q2, q1, q4", "vqdmlsdhx.s32 q2, q1, q4"),  # rounding of products
-    ("m55", '"vneg.s32 q3, q3\\n\\tvadd', '"vadd'),  # what is negated is rounded the other way
+    ("m55", "q0\\n\\tvneg.s32 q3, q3", "q0"),  # what is negated is rounded the other way
     ("m55", "MICA_RARELY((seen & (seen - 1)) == 0)", "0"),  # a largest magnitude of -2^k has k bits
 ]
 SLIPS = [
@@ -135,11 +135,18 @@ SLIPS = [
     *((name, "armv7em/spectrum.S", before, after) for name, before, after in SLIPS_DSP),
     *((name, "c32/log_mel.c", before, after) for name, before, after in SLIPS_C32),
     *((name, "c32/pcan.c", before, after) for name, before, after in SLIPS_PCAN),
+    ("m33", "c32/samples.h", "& 0x7fff;", "& 0xffff;"),  # the bit that says nothing of a pair
     ("m55", "armv81m/pcan.inc", "vmovltq_s16(sum)", "vmovlbq_s16(sum)"),  # imaginary parts
 ]
 
 
-@pytest.mark.parametrize(("name", "file", "before", "after"), SLIPS, ids=range(len(SLIPS)))
+def test_each_slip_has_its_place() -> None:
+    """The kernels may have changed: choose another slip."""
+    for _, file, before, _ in SLIPS:
+        assert before in (USERMOD / "kernels" / "isa" / file).read_text(), (file, before)
+
+
+@pytest.mark.parametrize(("name", "file", "before", "after"), SLIPS[::NTH_SLIP])
 def test_a_slip_is_caught(
     name: str, file: str, before: str, after: str, jobs: list[Job], expected: dict[str, list[int]], tmp_path: Path
 ) -> None:

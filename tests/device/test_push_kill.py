@@ -20,7 +20,7 @@ from pathlib import Path
 
 import pushed_models
 import pytest
-from targets import PICO, PICO2
+from targets import VIRTUAL
 
 from mica.boards import load_board
 from mica.errors import MicaError
@@ -93,7 +93,7 @@ class Pico:
         return found[0], found[1]
 
 
-@pytest.fixture(scope="module", params=[PICO, PICO2])
+@pytest.fixture(scope="module", params=VIRTUAL)
 def pico(
     request: pytest.FixtureRequest, firmware: Callable[[str], BuildResult], tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Pico]:

@@ -7,7 +7,7 @@ import zlib
 import numpy as np
 import pytest
 from helpers import reference_model
-from targets import PICO, PICO2
+from targets import VIRTUAL
 
 from mica.compile import PlacedFrontEnd, compile_file
 from mica.data.sounds import read
@@ -16,7 +16,7 @@ from mica.run.board import BoardRunner
 from mica.run.host import HostRunner
 from mica.sound import front_ends
 
-TARGETS = pytest.mark.parametrize("target", [PICO, PICO2])
+TARGETS = pytest.mark.parametrize("target", VIRTUAL)
 PRESET = "pcan:micro-speech"
 LABELS = ("silence", "unknown", "yes", "no")
 FRAMES = 12

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from microphone import BLOCK, DMA, I2S, hear
-from targets import PICO, PICO2
+from targets import PICO, PICO2, VIRTUAL
 from tones import write_wav
 
 from mica.data import sounds
@@ -18,7 +18,7 @@ from mica.listen.microphone import Microphone, PdmMicrophone, listen_at
 from mica.run.host import HostRunner
 
 
-@pytest.mark.parametrize("target", [PICO, PICO2])
+@pytest.mark.parametrize("target", VIRTUAL)
 @pytest.mark.parametrize("source", [I2S, DMA])
 def test_hears(source: str, target: str, tones_rows: Path) -> None:
     """A frame comes every 10 ms; half a second of a low tone gives no event."""

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from helpers import DEMO, ROOT
-from targets import PICO, PICO2
+from targets import VIRTUAL
 
 from mica.cli import heads
 from mica.cli.main import main
@@ -174,7 +174,7 @@ def test_what_heads_will_take(typed: Type, folder: Path, capsys: pytest.CaptureF
     assert kept and int(kept[1]) == heads.SAVING
 
 
-@pytest.mark.parametrize("target", [PICO, PICO2])
+@pytest.mark.parametrize("target", VIRTUAL)
 def test_a_board_takes_up_the_head(
     target: str, typed: Type, folder: Path, firmware: Callable[[str], BuildResult]
 ) -> None:

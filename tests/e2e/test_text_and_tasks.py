@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from targets import PICO, PICO2
+from targets import VIRTUAL
 
 import mica.demo
 from mica.link.targets import open_board
@@ -46,7 +46,7 @@ asyncio.run(main())
 """
 
 
-@pytest.mark.parametrize("target", [PICO, PICO2])
+@pytest.mark.parametrize("target", VIRTUAL)
 def test_another_task_is_served(target: str) -> None:
     with open_board(target, rom_files={"model.mica": COMMAND.read_bytes()}) as board:
         call, served = board.exec(PROGRAM).decode().splitlines()

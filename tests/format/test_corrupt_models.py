@@ -85,7 +85,7 @@ def test_every_field_at_its_edges(driver: list[Path], good: bytes) -> None:  # n
             unsigned = 0, 2 ** (8 * struct.calcsize(records.STRUCT[kind])) - 1
             low, high = (-(2**31), 2**31 - 1) if kind == "i32" else unsigned
             values += [v for v in (here + d for d in (-16, -4, -1, 1, 4, 16)) if low <= v <= high and v not in values]
-        share = sampled(1, 3)
+        share = sampled(1, 6)
         files += [(f"{name} = {v}", codec.with_crc(put(good, at, kind, v))) for v in values[k % share :: share]]
     assert compare(driver, files)[OK] >= 1
 
@@ -99,7 +99,7 @@ def test_constants_at_their_edges(driver: list[Path], good: bytes) -> None:  # n
     large = any(n in TABLES for n, _ in blobs)
     files = []
     for k, at in enumerate(range(data.offset, data.offset + data.bytes - 3, 4)):
-        if k % ((3 if 4 * k < front else 16) if large else 1) or k // 16 % sampled(1, 3):
+        if k % ((3 if 4 * k < front else 16) if large else 1) or k // 16 % sampled(1, 6):
             continue
         files += [(f"word {at} = {v}", codec.with_crc(put(good, at, "u32", v))) for v in EDGES["u32"]]
         for byte in (at,) if large else range(at, at + 4):
@@ -112,7 +112,7 @@ def test_random_changes(driver: list[Path], good: bytes) -> None:  # noqa: F811
     rng = np.random.default_rng(2)
     fields = list(places(good))
     files = []
-    for i in range(sampled(2000, 500)):
+    for i in range(sampled(2000, 200)):
         data = bytearray(good)
         for _ in range(int(rng.integers(1, 4))):
             if rng.integers(2):

@@ -6,12 +6,12 @@ import collections
 
 import pytest
 import troubling
-from targets import PICO, PICO2, nightly
+from targets import VIRTUAL, nightly
 
 SESSIONS, RUNS = 4, 84
 
 
-@pytest.mark.parametrize("target", [PICO, PICO2])
+@pytest.mark.parametrize("target", VIRTUAL)
 def test_hundreds_of_runs(target: str) -> None:
     """336 runs of the digits, while timers compute, collect, write files and start threads; sessions end in Ctrl-C or
     leave a thread running."""
@@ -25,7 +25,7 @@ def test_hundreds_of_runs(target: str) -> None:
 
 
 @nightly
-@pytest.mark.parametrize("target", [PICO, PICO2])
+@pytest.mark.parametrize("target", VIRTUAL)
 def test_soft_resets_end_threads_that_allocate(target: str) -> None:
     """A thread may be at the heap's mutex when it is ended: core 0 gets it back, and nothing of the thread goes on."""
     with troubling.board_with_digits(target) as board:
