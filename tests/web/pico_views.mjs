@@ -159,6 +159,20 @@ for (const [digit, name] of [['4', 'flag'], ['1', 'pole']]) {
   await page.waitForFunction((n) => document.querySelector('#sign-answer b')?.textContent === n, name);
   seen.signs.push(await text('#sign-answer'));
 }
+// A word of the microphone; a model that takes neither is refused; motion needs a board, which comes below.
+await page.locator('#sign-from').selectOption('own/words.mica');
+await page.locator('#sign').fill('tune');
+await sign('tune (1)', () => page.locator('#teach').click());
+seen.said = await sign('tune (1)', () => page.locator('#judge').click());
+await sign('nothing yet', () => page.locator('#sign-answer button', { hasText: 'Forget tune' }).click());
+const own = (name) => page.locator('#sign-file').setInputFiles(join(given, name));
+await own('models/broken.mica');
+await page.waitForFunction(() => document.getElementById('trouble').textContent);
+await own('motion.mica');
+await page.waitForFunction(() => !document.getElementById('trouble').textContent);
+await page.locator('#teach').click();
+await until('#trouble', 'Board');
+seen.boardless = await text('#trouble');
 await page.screenshot({ path: join(out, 'pico-try.png'), fullPage: true });
 
 note('try');
@@ -273,6 +287,16 @@ await page.locator('#sensor').selectOption('mpu6500');
 seen.noSensor = await click('#record', 'NEVER');
 await page.locator('#wires').fill('sda=x');
 seen.noWires = await click('#record', 'NEVER');
+// Motion of the board on the cable is taught to the Pico of the page.
+await page.locator('#sensor').selectOption('mpu6050');
+await page.locator('#tab-try').click();
+await page.waitForSelector('body[data-ready=try]');
+await page.locator('#sign').fill('swing');
+await sign('swing (1)', () => page.locator('#teach').click());
+await sign('swing (2)', () => page.locator('#teach').click());
+seen.moved = await sign('swing (2)', () => page.locator('#judge').click());
+await page.locator('#tab-board').click();
+await page.waitForSelector('body[data-ready=board]');
 note('record');
 await page.locator('#board-terminal').focus();
 await page.keyboard.type("import os; os.listdir('/rom')");

@@ -29,6 +29,7 @@ from test_web_engine import front_end
 import mica
 from mica.boards import load_board
 from mica.cli.main import main
+from mica.compile import compile_file
 from mica.data import sounds
 from mica.engine import NativeModel
 from mica.file import codec
@@ -80,6 +81,10 @@ def given(tmp_path_factory: pytest.TempPathFactory) -> Path:
         file.setparams((1, 2, 16000, 0, "NONE", ""))
         file.writeframes(sound.tobytes())
     (folder / "i2s").write_bytes(sound.tobytes())
+    features = "features:rows=40,axes=6,rate=100,unit=1/16384,bands=4"
+    calib = RNG.integers(-8000, 8000, (8, 40, 6)).astype(np.float32)
+    motion = compile_file(Path("features"), calib, front_end=features, embedding="", alone=True)
+    (folder / "motion.mica").write_bytes(motion.data)
     return folder
 
 
@@ -209,6 +214,8 @@ def test_the_virtual_pico(made: Path, given: Path, tmp_path: Path, firmware: Cal
     assert seen["blank"] == "Draw a sign first, on the paper above." and "wrong" not in seen["forgot"], seen["forgot"]
     for answer, label in zip(seen["signs"], ("flag", "pole"), strict=True):
         assert answer.startswith(label) and "knows pole (1), flag (1), hook (1)." in answer, answer
+    assert seen["said"].startswith("tune") and "Connect a board first" in seen["boardless"], seen["said"]
+    assert seen["moved"].startswith("swing") or seen["moved"].startswith("unknown"), seen["moved"]
     assert "sound: True" in seen["prompt"] and "hello 111" in seen["prompt"]
     assert len(seen["layouts"]) >= 8
     for layout in seen["layouts"]:

@@ -155,6 +155,14 @@ async function compare() {
   say(`${name}: the same bytes as this page for ${model.info.golden} inputs; ${(micros / 1000).toFixed(1)} ms on the board.`);
 }
 
+// Bytes of int16 rows of the chosen sensor, for a model that takes rows of `columns` numbers.
+export async function sensed(columns, rate, count) {
+  if (!board) throw new Error('Connect a board first, and choose its sensor, in the part Board.');
+  const kind = $('sensor').value;
+  if (SENSORS[kind].columns !== columns) throw new Error(`The model takes ${columns} numbers at a time: choose such a sensor in the part Board.`);
+  return (await record(board, site.programs, kind, $('wires').value.trim(), rate, count)).samples;
+}
+
 const recorded = {}; // the files of this visit, in folders by label
 
 // Samples of a sensor, in a file by the name of their label.

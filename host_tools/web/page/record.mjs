@@ -31,7 +31,7 @@ function numbers(sensor, wires) {
   return words;
 }
 
-// `count` samples of a sensor, as a file: {ending, bytes}. programs: those of site.json.
+// `count` samples of a sensor, as bytes and as a file: {samples, ending, bytes}. programs: those of site.json.
 export async function record(board, programs, kind, wires, rate, count) {
   const sensor = SENSORS[kind];
   const args = sensor.args(numbers(sensor, wires), count, rate);
@@ -54,5 +54,5 @@ export async function record(board, programs, kind, wires, rate, count) {
   if (samples.length !== size || crc32(samples) !== Number(lines.at(-1))) throw new BoardError('the recording was damaged on its way; record again');
   if (Number(late) > count / 100) throw new BoardError(`${late} of ${count} samples came late: the board cannot read ${rate} a second; take fewer a second`);
   if (samples.every((byte, i) => byte === samples[i % (2 * sensor.columns)])) throw new BoardError(`all samples are the same: is the ${sensor.title} connected, with ${wires}?`);
-  return sensor.columns > 1 ? { ending: 'npz', bytes: npz(samples, sensor.columns, rate) } : { ending: 'wav', bytes: wav(samples, rate) };
+  return { samples, ...(sensor.columns > 1 ? { ending: 'npz', bytes: npz(samples, sensor.columns, rate) } : { ending: 'wav', bytes: wav(samples, rate) }) };
 }

@@ -89,7 +89,7 @@ const wish = guarded(async () => {
 export async function begin(site) {
   $('with-pico').disabled = !site.pico;
   $('with-pico').onchange = wish;
-  learn.begin(site);
+  learn.begin(site, microphone);
   await digits(site);
   words(site);
   sentences();
