@@ -9,7 +9,10 @@ What was said goes on: the next generate() continues the text, until m.reset().
 
 from array import array
 
-import _mica
+try:
+    from _mica import sample
+except ImportError:  # a computer, which has its own
+    sample = None
 
 
 class Said:
@@ -212,7 +215,7 @@ class Text:
         if fed < len(self._prompt):
             return (at + 1, None, self, (fed, random, tokens, data, held, False)), ""
         self._random[0] = random
-        token = _mica.sample(m.output(facts.output), self._scale, self._milli, self._top_k, self._random)
+        token = sample(m.output(facts.output), self._scale, self._milli, self._top_k, self._random)
         tokens += 1
         over = token == facts.end or tokens == self._most
         if token != facts.end:

@@ -326,16 +326,6 @@ def words(t: Tokens, data: bytes) -> Iterator[tuple[int, int]]:
 # ---- tokens -> text
 
 
-def whole(data: bytes) -> int:
-    """Number of bytes in whole characters: all bytes, without a last character of which more bytes may come."""
-    for back in range(1, min(3, len(data)) + 1):
-        lead = data[-back]
-        if lead & 0xC0 != 0x80:
-            need = 2 if 0xC2 <= lead < 0xE0 else 3 if 0xE0 <= lead < 0xF0 else 4 if 0xF0 <= lead < 0xF5 else 1
-            return len(data) - back if need > back else len(data)
-    return len(data)
-
-
 codecs.register_error("mica", lambda error: ("\ufffd", error.start + 1))  # type: ignore[attr-defined]
 
 

@@ -2,13 +2,6 @@
 
 import numpy as np
 
-HIGHEST = 10000  # temperature, in thousandths
-
-
-def first_state(seed: int) -> int:
-    """The state of xorshift32 that a seed begins with; not 0."""
-    return (seed * 2654435761 + 2654435769) & 0xFFFFFFFF or 1
-
 
 def _next(state: int) -> int:
     state ^= state << 13 & 0xFFFFFFFF
@@ -32,7 +25,7 @@ def weights(scale: float, temperature: int) -> list[int]:
 
 
 def sample(y: np.ndarray, scale: float, temperature: int, top_k: int, state: int) -> tuple[int, int]:
-    """(token, next state). y: int8 scores; temperature: in thousandths, 0 to HIGHEST; top_k: 1 to their number."""
+    """(token, next state). y: int8 scores; temperature: in thousandths, 0 to 10,000; top_k: 1 to their number."""
     scores = y.reshape(-1).astype(int)
     best = int(np.argmax(scores))
     if temperature == 0:

@@ -1,18 +1,19 @@
 """Text from a language model on any target: the same pieces that `mica.generate` gives on a board
 (firmware/mica/text.py)."""
 
+from array import array
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
+from types import SimpleNamespace
 
 import numpy as np
 
-from mica import engine
+from mica import board_code, engine
 from mica.errors import MicaError
 from mica.file import tokens as vocabulary
 from mica.file.codec import ModelFile
 from mica.file.tokens import Tokens
 from mica.link import answers
-from mica.reference.sample import HIGHEST, first_state
 from mica.run.board import BoardRunner
 from mica.run.host import HostRunner
 from mica.run.runner import Runner
@@ -39,29 +40,6 @@ def tokens_of(model: ModelFile) -> Tokens:
     return model.tokens
 
 
-def prompt_tokens(t: Tokens, wish: Wish) -> list[int]:
-    """The tokens that a model is given before it says any. Raises MicaError for what `generate` does not allow."""
-    if not 0 <= wish.temperature <= HIGHEST / 1000:
-        raise MicaError(f"temperature {wish.temperature:g}", todo="0 (the likeliest token) to 10 is allowed")
-    if not 0 <= wish.top_k <= len(t.pieces):
-        raise MicaError(f"top_k {wish.top_k}", todo=f"1 to {len(t.pieces)} is allowed, or 0 for all")
-    if not 0 <= wish.seed < 1 << 32:
-        raise MicaError(f"seed {wish.seed}", todo="0 to 4294967295 is allowed")
-    if wish.max_tokens is not None and wish.max_tokens < 1:
-        raise MicaError(f"{wish.max_tokens} tokens", todo="1 or more is allowed")
-    if any(not s for s in wish.stop):
-        raise MicaError("an empty stop", todo="stop is a text at which it ends")
-    todo = ([] if t.begin is None else [t.begin]) + vocabulary.encode(t, wish.prompt)
-    if not todo:
-        raise MicaError("the prompt is empty", todo="this model has no token to begin with: give it some text")
-    if t.positions and t.positions - len(todo) + 1 < (wish.max_tokens or 1):
-        raise MicaError(
-            f"a prompt of {len(todo)} tokens and {wish.max_tokens or 1} more",
-            todo=f"this model has {t.positions} positions",
-        )
-    return todo
-
-
 def run_inputs(t: Tokens, token: int, position: int) -> list[np.ndarray]:
     """Values of the inputs for one token."""
     values = {t.token: token}
@@ -72,64 +50,55 @@ def run_inputs(t: Tokens, token: int, position: int) -> list[np.ndarray]:
     return [np.array([values[k]], np.int32) for k in range(len(values))]
 
 
+def _sample(scores: np.ndarray, scale: float, milli: int, top_k: int, random: "array[int]") -> int:
+    token, random[0] = engine.sample(scores, scale, milli, top_k, random[0])
+    return token
+
+
+_text = board_code.load("text", sample=_sample)
+
+
+class _Model:
+    """A model as the board's code sees it: one that a HostRunner has loaded, or its file alone."""
+
+    state = b""  # that of a run is not put back
+
+    def __init__(self, model: ModelFile, t: Tokens, runner: Runner) -> None:
+        self._m, self._text, self._t = self, None, t
+        self.outputs, self.tensor = model.outputs, model.tensors.__getitem__
+        self.piece = t.pieces.__getitem__
+        if isinstance(runner, HostRunner):
+            self._loaded, self.output = runner.loaded, runner.loaded.output
+            self._steps = (runner.loaded.run,)
+
+    def tokens(self) -> SimpleNamespace:
+        return SimpleNamespace(**vars(self._t) | {"count": len(self._t.pieces), "padding": None})
+
+    def encode(self, prompt: str) -> list[int]:
+        return vocabulary.encode(self._t, prompt)
+
+    def begin(self) -> None: ...
+
+    end = begin
+
+    def _write(self, inputs: Sequence[Sequence[int]]) -> None:
+        for k, values in enumerate(inputs):
+            self._loaded.set_input(k, np.array(values, np.int32))
+
+
 def generate(runner: Runner, wish: Wish) -> Iterator[str]:
     """Pieces of new text, whole characters each; a new text begins. Raises MicaError."""
-    todo = prompt_tokens(tokens_of(runner.model), wish)
+    model = _Model(runner.model, tokens_of(runner.model), runner)
+    try:
+        text: Iterator[str] = _text.Text(model, *astuple(wish))
+    except ValueError as e:
+        raise MicaError(str(e)) from None
     runner.reset()
     if isinstance(runner, HostRunner):
-        return _on_host(runner, wish, todo)
+        return text
     if isinstance(runner, BoardRunner):
         return _on_board(runner, wish)
     raise MicaError(f"{runner.target}: several boards", todo="text comes from one target")
-
-
-def _on_host(runner: HostRunner, wish: Wish, todo: list[int]) -> Iterator[str]:
-    t = tokens_of(runner.model)
-    state = first_state(wish.seed)
-    milli = int(wish.temperature * 1000 + 0.5)
-    scale = runner.model.tensors[runner.model.outputs[t.output]].scale
-    stops = _Stops(wish.stop)
-    data = b""
-    made = at = 0
-    while not stops.over:
-        for k, x in enumerate(run_inputs(t, todo[0], at)):
-            runner.loaded.set_input(k, x)
-        runner.loaded.run()
-        at += 1
-        if len(todo) > 1:
-            todo = todo[1:]
-            continue
-        token, state = engine.sample(runner.loaded.output(t.output), scale, milli, wish.top_k or len(t.pieces), state)
-        todo = [token]
-        made += 1
-        if token == t.end:
-            stops.over = True
-        else:
-            data += t.pieces[token]
-            stops.over = made == wish.max_tokens or (wish.max_tokens is None and 0 < t.positions == at)
-        n = len(data) if stops.over else vocabulary.whole(data)
-        text = stops.cut(vocabulary.text(data[:n]))
-        data = data[n:]
-        if text:
-            yield text
-
-
-class _Stops:
-    """Cuts text at a stop, and holds back what may be the beginning of one. over: nothing more is to come."""
-
-    def __init__(self, stops: Sequence[str]) -> None:
-        self.stops, self.held, self.over = stops, "", False
-
-    def cut(self, more: str) -> str:
-        text = self.held + more
-        found = [at for s in self.stops if (at := text.find(s)) >= 0]
-        if found:
-            self.over = True
-            return text[: min(found)]
-        ends = [n for s in self.stops for n in range(1, len(s)) if text.endswith(s[:n])]
-        keep = 0 if self.over else max(ends, default=0)
-        self.held = text[len(text) - keep :]
-        return text[: len(text) - keep]
 
 
 def _on_board(runner: BoardRunner, wish: Wish) -> Iterator[str]:
