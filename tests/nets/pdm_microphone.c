@@ -1,4 +1,4 @@
-// The virtual Pico's PDM microphone (boards/common/rp2040/pdm.mjs), as a function: the same bits.
+// The virtual Pico's PDM microphone (boards/common/virtual/sound.c), as a function: the same bits.
 #include <math.h>
 #include <stdint.h>
 #include <string.h>

@@ -15,7 +15,6 @@ const SEV = 0xbf40;
 const ROM_BYTES = 16 * 1024;
 const FLASH_BASE = 0x10000000;
 const FLASH_SPAN = 0x4000000; // with its aliases
-const CACHE_RAM = 0x15000000;
 
 export class Processor {
   // `stop(message)` is called for what makes the chip fault. `flash`: who says how long flash takes (xip.mjs).
@@ -44,9 +43,7 @@ export class Processor {
     for (const [name, align] of [['writeUint32', 3], ['writeUint16', 1], ['writeUint8', 0]]) {
       const write = rp2040[name];
       rp2040[name] = (address, value) => {
-        if (address - CACHE_RAM >>> 0 < ROM_BYTES && align !== 3) {
-          (align ? new Uint16Array(flash.ram.buffer) : flash.ram)[address - CACHE_RAM >> align] = value;
-        } else if (this.allowed('write to', address, align) && !this.readOnly(address)) {
+        if (this.allowed('write to', address, align) && !this.readOnly(address)) {
           write.call(rp2040, address, value);
         }
       };

@@ -9,7 +9,6 @@ const BASE = 0x10000000;
 const SPAN = 0x4000000; // with its aliases
 const SSI = 0x18000; // pages of rp2040js
 const XIP_CTRL = 0x14000;
-const CACHE_RAM = 0x15000;
 const XIP_AUX = 0x50400;
 const CTRLR0 = 0x00; // of the SSI
 const CTRLR1 = 0x04;
@@ -29,8 +28,6 @@ export class Flash {
     const { resumes, fifo } = TABLE.rp2040;
     this.cache = new Cache(TABLE.cache);
     this.bus = new Bus();
-    this.ram = new Uint8Array(TABLE.cache.bytes); // of the cache, while it is off
-    this.ram32 = new Uint32Array(this.ram.buffer);
     Object.assign(this, { resumes, depth: fifo });
     this.control = ENABLED | BAD_WRITE;
     this.accesses = 0;
@@ -44,7 +41,6 @@ export class Flash {
     this.watchSsi(rp2040.peripherals[SSI]);
     rp2040.peripherals[XIP_CTRL] = new Control(rp2040, this);
     rp2040.peripherals[XIP_AUX] = new Fifo(rp2040, this);
-    rp2040.peripherals[CACHE_RAM] = new Ram(rp2040, this);
     for (const channel of rp2040.dma.channels) {
       const { scheduleTransfer: schedule, transfer } = channel;
       channel.transferAlarm.callback = channel.transfer = () => {
@@ -276,31 +272,5 @@ class Fifo extends BasePeripheral {
 
   readUint32(offset) {
     return offset === 0 ? this.flash.pop() : super.readUint32(offset);
-  }
-}
-
-// The cache's memory, while it is off.
-class Ram extends BasePeripheral {
-  constructor(rp2040, flash) {
-    super(rp2040, 'XIP_SRAM');
-    this.flash = flash;
-  }
-
-  off() {
-    if (this.flash.control & ENABLED) {
-      this.flash.machine.stop('crash', 'access to the memory of the flash cache, which is on');
-      return false;
-    }
-    return true;
-  }
-
-  readUint32(offset) {
-    return this.off() ? this.flash.ram32[offset >> 2] : 0;
-  }
-
-  writeUint32Atomic(offset, value, kind) {
-    if (this.off()) {
-      this.flash.ram32[((kind << 12) | offset) >> 2] = value;
-    }
   }
 }
