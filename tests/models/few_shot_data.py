@@ -189,3 +189,40 @@ def noise() -> Array:
         loud = np.rint(s / np.abs(s).max() * rng.uniform(300, 20000)).astype(np.int16)
         made.append(front_end.features(front, loud).reshape(49, 10, 1))
     return _by(_words_packed(), np.stack(made).astype(np.float32))
+
+
+def _motor(rng: np.random.Generator, fault: str) -> Array:
+    """A fifth of a second of a motor with a belt, 24 to 26 turns a second, as an accelerometer feels it at 8 kHz."""
+    t, turn, at = np.arange(1600) / 8000, rng.uniform(24, 26), rng.uniform(0, 2 * np.pi, 8)
+
+    def waves(rate: float, *parts: float, first: int = 0, change: float = 0.2) -> Array:
+        sizes = [a * rng.uniform(1 - change, 1 + change) for a in parts]
+        return sum(
+            (a * np.sin(2 * np.pi * (k + 1) * rate * t + at[first + k]) for k, a in enumerate(sizes)), np.zeros(len(t))
+        )
+
+    belt = 0.38 * turn
+    x = waves(turn, 300, 120, 60) + waves(belt, 50, 30, first=3) + rng.normal(0, rng.uniform(50, 70), len(t))
+    if fault == "imbalance":
+        x += waves(turn, 300, change=0)
+    elif fault == "bearing":  # a pit rings at 2.9 kHz each time that a ball passes
+        for hit in np.arange(rng.uniform(0, 0.01), 0.19, 1 / (3.58 * turn)):
+            since = t - hit * (1 + rng.normal(0, 0.002))
+            x += np.where(since >= 0, 300 * np.exp(-since * 667) * np.sin(2 * np.pi * 2900 * since), 0)
+    elif fault == "belt":
+        x = (x + waves(belt, 180, 120, 60, first=3, change=0)) * (1 + 0.25 * np.sin(2 * np.pi * belt * t))
+    return np.rint(x).clip(-32768, 32767).astype(np.int16)
+
+
+@functools.cache
+def motors() -> dict[str, Array]:
+    """int8 embeddings by features alone of a motor that is well (""), and of three faults."""
+    rng = np.random.default_rng(1)
+    calib = np.stack([_motor(rng, "") for _ in range(30)]).astype(np.float32)
+    spec = "features:rate=8000,rows=1600,axes=1,unit=1/1024,bands=8"
+    packed = compile_file(Path("motor"), calib, front_end=spec, embedding="", alone=True).data
+    counts = {"": 420, "imbalance": 100, "bearing": 100, "belt": 100}
+    return {
+        fault: _by(packed, np.stack([_motor(rng, fault) for _ in range(n)]).astype(np.float32))
+        for fault, n in counts.items()
+    }
