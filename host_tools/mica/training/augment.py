@@ -18,7 +18,7 @@ from mica.ir.axes import Front
 from mica.ir.front_end import FrontEnd
 from mica.listen.detection import recordings
 from mica.sound import front_ends
-from mica.training import spectra
+from mica.training import families, spectra
 from mica.training.examples import Examples
 
 F = np.float32
@@ -151,7 +151,7 @@ def recipe_of(examples: Examples, noise: Path | None = None, front_end: str | No
 def _of_sound(examples: Examples, noise: Path | None, text: str | None) -> Recipe:
     samples, rate = examples.inputs.shape[1], round(examples.rate)
     noises = _noises(rate, noise)
-    if text is not None:
+    if text not in (None, families.SCALE):
         front, text = front_ends.find_front(text, front_ends.shape_alone(text), "the network")
         if front.rate != rate:
             raise MicaError(f"--frontend {text}: is for {front.rate:,} Hz, and the recordings have {rate:,}")
@@ -167,6 +167,8 @@ def _of_sound(examples: Examples, noise: Path | None, text: str | None) -> Recip
         front, text = front_ends.find_front(text, (1, rows, MELS), "the network")
         return Recipe(examples, text, (rows, MELS), *_one(), front, noises)
 
+    if text:
+        return made(f"{own},{text}")
     first = made(own)  # of the features that are learnt from, so with noise
     x, _ = first.batch(np.random.default_rng(0), min(256, 4 * len(examples)))
     times = float(f"{1 / max(float(x.std()), 1e-3):.4g}")

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Protocol
 
 import numpy as np
@@ -17,7 +18,20 @@ import numpy as np
 from mica.training.layers import Array, Conv, Dense, Depthwise, Dropout, Flat, Layer, Network, Norm, Pool, Rng
 
 FEATURES = "features"  # the front end of motion that gives statistics
+# A network of spoken words, made by scripts/embedding, with SCALE for its features' logarithms.
+FILE = Path(__file__).with_name("spoken.npz")
+WORDS_RATE, SCALE = 16000, "times=0.2265,plus=0.9216"
+SIZES, STRIDES = (32, 64, 96, 128, 128), (2, 2, 2, 1, 1)
+FACTOR = ".factor"  # ends the name of what int8 weights are multiplied with
+SPOKEN = {"spoken": 1, "spoken, tuned": 6}  # families that begin with a network, and layers at its end that learn
 SMALL = 16  # rows or columns of a picture, below which the first convolution keeps them all
+
+
+def learnt() -> dict[str, Array]:
+    """Return what the network of spoken words has learnt, float32 by name; `bank`: embeddings of other words."""
+    with np.load(FILE) as f:
+        names = [name for name in f.files if not name.endswith(FACTOR)]
+        return {n: f[n].astype(np.float32) * (f[n + FACTOR] if n + FACTOR in f.files else 1) for n in names}
 
 
 class Model(Protocol):
@@ -31,9 +45,9 @@ class Model(Protocol):
 class Plan:
     """One candidate before it has learnt.
 
-    family: "depthwise", "steps", "dense" or "forest". sizes: filters of each layer (of a forest its trees, and their
-    depth). strides: of each of them. pool: the last layer sees means, not all places. front_end: None takes the usual
-    one of the kind. steps: of training.
+    family: "depthwise", "steps", "dense", "forest", or one of SPOKEN. sizes: filters of each layer (of a forest its
+    trees, and their depth). strides: of each of them. pool: the last layer sees means, not all places. front_end: None
+    takes the usual one of the kind. steps: of training.
     """
 
     family: str
@@ -52,14 +66,18 @@ class Plan:
             hidden = ", ".join(map(str, self.sizes)) or "no hidden layer"
             return f"dense {hidden}" + (" on features" if self.front_end else "")
         parts = [f"{n}/{s}" if s > 1 else str(n) for n, s in zip(self.sizes, self.strides, strict=True)]
-        kind = "conv" if self.family == "steps" else "depthwise"
+        kind = "conv" if self.family == "steps" else self.family
         return f"{kind} {', '.join(parts)}" + ("" if self.pool else ", all places")
 
     def build(self, rng: Rng, shape: Sequence[int], labels: int, mean: Array, spread: Array) -> Network:
         """Return the network with weights by chance. shape: of an example; mean, spread: as of `Network`."""
-        make = {"depthwise": _depthwise, "steps": _steps, "dense": _dense}[self.family]
+        make = {"steps": _steps, "dense": _dense}.get(self.family, _depthwise)
         layers, view = make(self, rng, tuple(shape), labels)
-        return Network(layers, view, mean, spread)
+        network = Network(layers, view, mean, spread)
+        if self.family in SPOKEN:
+            network.restore({**network.arrays(), **learnt()})
+            network.fixed = len(network.layers) - SPOKEN[self.family]
+        return network
 
 
 def plans(kind: str, shape: Sequence[int]) -> list[Plan]:
@@ -90,7 +108,8 @@ def plans(kind: str, shape: Sequence[int]) -> list[Plan]:
         strides += [(4, 2, 1)] if min(shape[:2]) >= 2 * SMALL else []
         shapes = tuple((s, (3, 6, 9, 12, 12)[: len(s)]) for s in strides)
         widths = [4, 8, 12, 16, 24, 32]
-    return [
+    begun = [Plan(f, SIZES, STRIDES, front_end=SCALE, steps=700) for f in SPOKEN if kind == "sound"]
+    return begun + [
         Plan("depthwise", tuple(_of_four(w * m / multiples[0]) for m in multiples), strides, steps=1500)
         for strides, multiples in shapes
         for w in widths

@@ -14,6 +14,7 @@ Array = np.ndarray
 Rng = np.random.Generator
 
 EPSILON = 1e-3  # of a norm: is added to the variance
+BANK = 0.2  # as many examples of a bank as this share of a batch
 MOMENTUM = 0.1  # of a norm: the share of a batch in what is kept for later
 
 
@@ -235,8 +236,12 @@ class Network:
     """Layers one behind the other, for examples of one form.
 
     view: the form in which the first layer takes an example. mean, spread: of the examples, which become (x - mean) /
-    spread.
+    spread. fixed: layers from the first on that stay as they are. bank: what these give of more examples, of the label
+    `of_bank`, some of which follow each batch that it learns from.
     """
+
+    fixed = of_bank = 0
+    bank: Array | None = None
 
     def __init__(self, layers: Sequence[Layer], view: tuple[int, ...], mean: Array, spread: Array) -> None:
         self.layers = list(layers)
@@ -248,13 +253,15 @@ class Network:
     def forward(self, x: Array, rng: Rng | None = None) -> Array:
         """Return one number a label, before the softmax, of examples as a recipe gives them."""
         x = ((x - self.mean) / self.spread).reshape(len(x), *self.view)
-        for layer in self.layers:
-            x = layer.forward(x, rng)
+        for k, layer in enumerate(self.layers):
+            if k == self.fixed and self.bank is not None and rng is not None:
+                x = np.concatenate([x, self.bank[rng.integers(len(self.bank), size=int(len(x) * BANK))]])
+            x = layer.forward(x, rng if k >= self.fixed else None)
         return x
 
     def backward(self, d: Array) -> None:
-        """Leave the gradients of all layers with them. d: that of what `forward` gave."""
-        for layer in reversed(self.layers):
+        """Leave the gradients of the layers that learn with them. d: that of what `forward` gave."""
+        for layer in reversed(self.layers[self.fixed :]):
             d = layer.backward(d)
 
     def probabilities(self, x: Array, batch: int = 64) -> Array:

@@ -23,7 +23,9 @@ class Adam:
     """Kingma and Ba's optimiser, with weights that decay apart from it (Loshchilov and Hutter), of matrices alone."""
 
     def __init__(self, network: Network, decay: float) -> None:
-        self._places: list[tuple[Layer, str]] = [(layer, n) for layer in network.layers for n in layer.values]
+        self._places: list[tuple[Layer, str]] = [
+            (layer, n) for layer in network.layers[network.fixed :] for n in layer.values
+        ]
         self._decay = decay
         self.means = [np.zeros_like(layer.values[n]) for layer, n in self._places]
         self.squares = [np.zeros_like(m) for m in self.means]
@@ -79,7 +81,9 @@ class Training:
         number = self.done + 1
         rng = np.random.default_rng((s.seed, number))
         x, y = batch(rng, s.batch)
-        loss, d = cross_entropy(self.network.forward(x, rng), y, s.smooth)
+        logits = self.network.forward(x, rng)
+        y = np.concatenate([y, np.full(len(logits) - len(y), self.network.of_bank)])
+        loss, d = cross_entropy(logits, y, s.smooth)
         self.network.backward(d)
         cycle = s.cycle or s.steps
         place = (number - 1) % cycle / cycle

@@ -17,7 +17,7 @@ from mica.compile.job import Watch
 from mica.errors import MicaError
 from mica.run.model import Model as PackedModel
 from mica.training import augment, examples, onnx_file, search, split, wake
-from mica.training.families import FEATURES, Model, Plan, plans
+from mica.training.families import FEATURES, SPOKEN, WORDS_RATE, Model, Plan, learnt, plans
 from mica.training.forest import Forest
 from mica.training.layers import Array, Network
 from mica.training.optimise import Settings, Training
@@ -182,7 +182,10 @@ class _Run:
         if plan.family == "forest":
             of = self._fit if part == "fit" else self._train
             return Forest.grown(recipe.plain(of.inputs), of.labels, labels, plan.sizes, seed)
-        return plan.build(np.random.default_rng(seed), recipe.shape, labels, recipe.mean, recipe.spread)
+        network = plan.build(np.random.default_rng(seed), recipe.shape, labels, recipe.mean, recipe.spread)
+        if plan.family == "spoken" and self._train.background.any():
+            network.bank, network.of_bank = learnt()["bank"], int(np.argmax(self._train.background))
+        return network
 
     def result(self, watch: Watch | None) -> Result:
         """Search, train, pack and measure. Raises MicaError and Unsupported."""
@@ -227,8 +230,9 @@ class _Run:
     def _judge(self) -> list[Candidate]:
         """Return all candidates with their costs."""
         some = plans(self._train.kind, self._train.inputs.shape[1:])
+        rate = round(self._train.rate) == WORDS_RATE
         whole = bool((self._train.inputs == np.rint(self._train.inputs)).all())
-        listed = [p for p in some if p.front_end != FEATURES or whole]
+        listed = [p for p in some if (p.front_end != FEATURES or whole) and (p.family not in SPOKEN or rate)]
         found = []
         for k, plan in enumerate(listed):
             if self._stop.stopped:

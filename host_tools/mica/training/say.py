@@ -26,7 +26,7 @@ RATE = 16000
 VOICES = 24
 OTHER_VOICES = 3  # for each of the other words
 _SPEED, _PITCH = (125, 195), (25, 75)  # words a minute; of 0 to 99
-_VARIANTS = (
+VARIANTS = (
     "m1 f1 m2 f2 m3 f3 m4 f4 m5 f5 m6 m7 m8 Alex Andrea Annie Denis Henrique Hugo Jacky Lee Mario Michael Mike Nguyen "
     "aunty belinda benjamin david edward grandma grandpa iven john linda marcelo max pablo paul quincy "
     "robert steph travis"
@@ -87,10 +87,18 @@ def spoken(text: str, voice: str, speed: int, pitch: int) -> np.ndarray:
     with tempfile.TemporaryDirectory(prefix="mica-") as folder:
         path = Path(folder) / "said.wav"
         _run("-v", voice, "-s", str(speed), "-p", str(pitch), "-w", str(path), "--", text)
-        x = sounds.read(path, RATE).astype(np.float32)
+        x = trimmed(sounds.read(path, RATE))
+    if not len(x):
+        raise MicaError(f"{PROGRAM}: says nothing for '{text}'", todo="write it as it is spoken")
+    return x
+
+
+def trimmed(x: np.ndarray) -> np.ndarray:
+    """Return int16 [n] without the silence around it, half as loud as can be."""
+    x = x.astype(np.float32)
     loud = np.flatnonzero(np.abs(x) > 0.03 * np.abs(x).max())
     if not len(loud):
-        raise MicaError(f"{PROGRAM}: says nothing for '{text}'", todo="write it as it is spoken")
+        return np.zeros(0, np.int16)
     x = x[max(0, loud[0] - RATE // 100) : loud[-1] + RATE // 50]
     return np.asarray(np.rint(x * (16000 / np.abs(x).max())), np.int16)
 
@@ -101,7 +109,7 @@ def _voices(language: str) -> list[str]:
     files = [words[4] for words in lines if len(words) > 4 and not words[4].startswith(("mb/", "!v/"))]
     if not files:
         raise MicaError(f"{PROGRAM}: has no voice for '{language}'", todo=f"{PROGRAM} --voices lists them")
-    return [f"{file}+{variant}" for file in files for variant in _VARIANTS.split()]
+    return [f"{file}+{variant}" for file in files for variant in VARIANTS.split()]
 
 
 def _run(*words: str) -> str:
