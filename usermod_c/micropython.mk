@@ -44,3 +44,6 @@ MICA_WRAPPED += readline mp_repl_autocomplete
 # The ports build for size; the kernels' loops are where a model's time goes. Scheduled before registers are given out, they
 # need more than Xtensa has.
 $(BUILD)/$(notdir $(MICA_MOD_DIR))/kernels/%.o: CFLAGS += -O2 $(if $(filter xtensa,$(MICA_ISA)),-fno-schedule-insns)
+# A reference beside the core's own kernel only does what that refuses; but log_mel.c's frames are walked for both.
+MICA_RARE := $(filter-out log_mel.c,$(notdir $(filter %.c,$(MICA_ISA_SOURCES))))
+$(MICA_RARE:%.c=$(BUILD)/$(notdir $(MICA_MOD_DIR))/kernels/ref/%.o): CFLAGS += -Os

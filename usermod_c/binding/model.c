@@ -328,65 +328,56 @@ static mp_obj_t model_missing_kernels(const mp_mica_model_t *self) {
     return list;
 }
 
-static void model_attr(mp_obj_t self_in, qstr attr, mp_obj_t *dest) {
-    if (dest[0] != MP_OBJ_NULL) {
-        return; // attributes are read only
-    }
+// Null: none of these. Only these raise where the model is closed, so each asks by itself.
+static mp_obj_t attribute(mp_obj_t self_in, qstr attr) {
     switch (attr) {
         case MP_QSTR_steps:
-            dest[0] = mp_mica_model_of(self_in)->steps;
-            break;
+            return mp_mica_model_of(self_in)->steps;
         case MP_QSTR_strips:
-            dest[0] = mp_obj_new_bool(mica_has_strips(mp_mica_model_of(self_in)->engine));
-            break;
+            return mp_obj_new_bool(mica_has_strips(mp_mica_model_of(self_in)->engine));
         case MP_QSTR_fed: { // place of the fed input, None
             const uint32_t i = mica_fed_input(mp_mica_model_of(self_in)->engine);
-            dest[0] = i == UINT32_MAX ? mp_const_none : MP_OBJ_NEW_SMALL_INT(i);
-            break;
+            return i == UINT32_MAX ? mp_const_none : MP_OBJ_NEW_SMALL_INT(i);
         }
         case MP_QSTR_source: // of the fed input, None
-            dest[0] = mp_mica_model_of(self_in)->source == MP_OBJ_NULL ? mp_const_none
+            return mp_mica_model_of(self_in)->source == MP_OBJ_NULL ? mp_const_none
                 : mp_mica_model_of(self_in)->source;
-            break;
         case MP_QSTR_copied:
-            dest[0] = mp_obj_new_bool(mp_mica_model_of(self_in)->copied);
-            break;
+            return mp_obj_new_bool(mp_mica_model_of(self_in)->copied);
         case MP_QSTR_arena:
-            dest[0] = MP_OBJ_FROM_PTR(mp_mica_model_of(self_in)->arena);
-            break;
+            return MP_OBJ_FROM_PTR(mp_mica_model_of(self_in)->arena);
         case MP_QSTR_state: {
             // All state tensors, to keep a copy and put it back: writable.
             mp_mica_model_t *self = mp_mica_model_of(self_in);
-            dest[0] = self->state == NULL ? mp_const_none
+            return self->state == NULL ? mp_const_none
                 : mp_mica_new_view(self->state, self->state, mica_model_info(self->engine)->state_bytes, 'B', true);
-            break;
         }
         case MP_QSTR_held: // bytes of constants that were copied; None where the whole file is in the heap
-            dest[0] = mp_mica_on_heap(mp_mica_model_of(self_in)->file_data) && mp_mica_model_of(self_in)->held == NULL
+            return mp_mica_on_heap(mp_mica_model_of(self_in)->file_data) && mp_mica_model_of(self_in)->held == NULL
                 ? mp_const_none : mp_obj_new_int_from_uint(mp_mica_model_of(self_in)->held_bytes);
-            break;
         case MP_QSTR_ram:
-            dest[0] = model_ram(mp_mica_model_of(self_in));
-            break;
+            return model_ram(mp_mica_model_of(self_in));
         case MP_QSTR_info:
-            dest[0] = model_info(mp_mica_model_of(self_in));
-            break;
+            return model_info(mp_mica_model_of(self_in));
         case MP_QSTR_missing_kernels:
-            dest[0] = model_missing_kernels(mp_mica_model_of(self_in));
-            break;
+            return model_missing_kernels(mp_mica_model_of(self_in));
         case MP_QSTR_inputs: {
             mp_mica_model_t *self = mp_mica_model_of(self_in);
-            dest[0] = io_ids(self, mica_model_info(self->engine)->n_inputs, mica_input_id);
-            break;
+            return io_ids(self, mica_model_info(self->engine)->n_inputs, mica_input_id);
         }
         case MP_QSTR_outputs: {
             mp_mica_model_t *self = mp_mica_model_of(self_in);
-            dest[0] = io_ids(self, mica_model_info(self->engine)->n_outputs, mica_output_id);
-            break;
+            return io_ids(self, mica_model_info(self->engine)->n_outputs, mica_output_id);
         }
         default:
-            dest[1] = MP_OBJ_SENTINEL; // the methods below
-            break;
+            return MP_OBJ_NULL;
+    }
+}
+
+static void model_attr(mp_obj_t self_in, qstr attr, mp_obj_t *dest) {
+    if (dest[0] == MP_OBJ_NULL) { // attributes are read only
+        dest[0] = attribute(self_in, attr);
+        dest[1] = dest[0] == MP_OBJ_NULL ? MP_OBJ_SENTINEL : MP_OBJ_NULL; // the methods below
     }
 }
 

@@ -1,8 +1,7 @@
 // _faults: memory that runs out, and Ctrl-C, at a place that a test names: the same one each time.
 //
 //     _faults.start(first, last, poll)  # from now on allocations first to last fail, and Ctrl-C comes at the poll-th
-//     place at
-//                                       # which the VM looks for it; all count from 1, 0 is never
+//                                       # place at which the VM looks for it; all count from 1, 0 is never
 //     _faults.stop()                    # -> (allocations, polls) since then; nothing fails any more
 //
 // start() and stop() never fail: the faults begin after the one, and end before the other allocates.

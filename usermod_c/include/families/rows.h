@@ -61,8 +61,8 @@ typedef struct {
 } mica_top_k_s8_t;
 
 // ---- pick_s8: y[o,j,i] = x[o,place,i], place = places[o,j,i], plus n where negative, then clamped to [0, n)
-//   x int8 [outer, n, inner]; places int32 [outer, k, inner], [outer, k] with step 0; y int8 [outer, k, inner];
-//     outer * k rows
+//   x int8 [outer, n, inner]; places int32 [outer, k, inner], [outer, k] with step 0; y int8 [outer, k, inner]
+//   rows: outer * k
 typedef struct {
     const int8_t *x;
     const int32_t *places;
@@ -93,7 +93,7 @@ typedef struct {
 // ---- norm_s8: the same of modes DEVIATION and SQUARES in 32 bits, y = clamp((t * gamma[i] + offset[i] >> 20) - 128);
 //   t = x normalised, an int16: SPEC.md, kernel 57
 //   x, y int8 [rows, n]; terms int32 [n] gamma, or with `each` [n, 2] gamma and offset; gamma is an int16,
-//   |offset| < 2^30; rows: rows y may be x.
+//   |offset| < 2^30; rows: rows; y may be x.
 typedef struct {
     uint8_t mode;  // MICA_NORM_*
     uint8_t each;

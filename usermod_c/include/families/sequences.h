@@ -46,8 +46,8 @@ static inline uint32_t mica_recurrent_s8_ahead(const mica_recurrent_s8_t *p) {
 }
 
 // ---- attend_s8: rows of queries, of which heads share keys and values; formula: SPEC.md, kernel 48
-//   q int8 [heads, m, d]; k int8 [heads, t, d]; v int8 [heads, t, e]; length int32 [1], length + more limited to [1,
-//     t]; y int8 [heads, m, e]
+//   q int8 [heads, m, d]; k int8 [heads, t, d]; v int8 [heads, t, e]; y int8 [heads, m, e]
+//   length int32 [1], length + more limited to [1, t]
 //   table uint16 [257]; scratch: mica_attend_s8_scratch_bytes(p), 4-byte aligned; rows: heads * m
 typedef struct {
     int8_t fall_shift, shift;

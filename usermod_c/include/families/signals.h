@@ -48,8 +48,8 @@ void mica_log_mel_s8_prepare(mica_log_mel_s8_t *p);
 //   x int16 [samples]; y int8 [frames, bands]; frame r begins at sample r * hop; a band's noise is 0 before the first
 //   noise int8 [4, bands] or NULL: that before the first frame, in bytes, the lowest first, from noise_zero on;
 //   y then has that behind the last frame below, counted from y_zero on
-//   filters [bands + 1, 2]: first bin and number of bins, whose gains [n_gains, 2], for a band and the next, follow one
-//   another scratch: mica_pcan_s8_scratch_bytes; rows: 1
+//   filters [bands + 1, 2]: first bin and number of bins, whose gains [n_gains, 2] for a band and the next lie in a row
+//   scratch: mica_pcan_s8_scratch_bytes; rows: 1
 #define MICA_PCAN_MOST_POINTS 2048
 typedef struct {
     uint8_t places, snr_shift, log_places;

@@ -80,8 +80,8 @@ typedef struct {
 } mica_forest_s8_t;
 
 // ---- distances_s8: y[r,s] = the sum over f of |g[f] - points[f,s]|, of its square, or of g[f] * points[f,s]
-//   x float32 [rows, in_n] as bit patterns; y int32 [rows, out_n]; points int16 [in_n, out_n], within +-bound as
-//   missing is g[f] = x[r,f] on its grid (kernels/place.h), limited to +-bound; missing[f] for a NaN; rows: rows
+//   x float32 [rows, in_n] as bit patterns; y int32 [rows, out_n]; points int16 [in_n, out_n], missing: within +-bound
+//   g[f] = x[r,f] on its grid (kernels/place.h), limited to +-bound; missing[f] for a NaN; rows: rows
 #define MICA_DISTANCES_SUM 0
 #define MICA_DISTANCES_SQUARES 1
 #define MICA_DISTANCES_PRODUCTS 2

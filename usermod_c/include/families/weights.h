@@ -31,8 +31,8 @@ typedef struct {
     const int8_t *shift;   // one for each output channel, -30 to 31, to the right
 } mica_channels_t;
 
-// ---- conv2d_s8: y[oy,ox,o] = out(bias[o] + sum over ky,kx,i of x[oy*sh - pt + ky*dh, ox*sw - pl + kx*dw,
-// i] * w[o,ky,kx,i])
+// ---- conv2d_s8: y[oy,ox,o] = out(bias[o] + sum over ky,kx,i of
+// x[oy*sh - pt + ky*dh, ox*sw - pl + kx*dw, i] * w[o,ky,kx,i])
 //   x int8 [1, H, W, Cin]; y int8 [1, OH, OW, Cout]; weights int8 [Cout, KH, KW, Cin / groups], PLAIN, ROWS or CODES4
 //   outside the image x reads x_zero; group g reads input channels [g * Cin / groups, ...); rows: OH
 typedef struct {

@@ -8,9 +8,8 @@
 // Zero points are 0; int16 buffers lie on multiples of 2.
 
 // conv2d_s16: y = clamp(requant(bias[o] + sum of x * w)), as conv2d_s8, outside the image x reads 0; sums have 64 bits
-//   x int16 [1, H, W, Cin]; y int16 [1, OH, OW, Cout]; weights int8 [Cout, KH, KW, Cin / groups]; bias, mult, shift,
-//     each
-//   output channel; rows: OH
+//   x int16 [1, H, W, Cin]; y int16 [1, OH, OW, Cout]; weights int8 [Cout, KH, KW, Cin / groups]
+//   bias, mult, shift: one for each output channel; rows: OH
 typedef struct {
     const int16_t *x;
     int16_t *y;
@@ -49,8 +48,8 @@ typedef struct {
     uint8_t shift;  // 1 to 62
 } mica_binary_s16_t;
 
-// lut_s16: with u = x + 2^15, d = 16 - bits, t = table + (u >> d): y = t[0] + (((t[1] - t[0]) * (u mod
-// 2^d) + 2^(d-1)) >> d)
+// lut_s16: with u = x + 2^15, d = 16 - bits, t = table + (u >> d): y =
+// t[0] + (((t[1] - t[0]) * (u mod 2^d) + 2^(d-1)) >> d)
 //   x, y int16 [n]; table int16 [2^bits + 1]; rows: n
 #define MICA_LUT_S16_MOST_BITS 12
 typedef struct {
