@@ -1,7 +1,7 @@
 // mica: the checksum of files, CRC-32 as zlib has it: polynomial 0xedb88320, reflected.
 //
-// Two bytes at a time ("slicing"): table[s] says what a byte does that has s bytes behind it in its half of a word. That
-// is 2 kB of constants; a native module, whose constants lie in RAM, does half a byte at a time with 64 bytes.
+// Two bytes at a time ("slicing"): table[s] says what a byte does that has s bytes behind it in its half of a word.
+// That is 2 kB of constants; a native module, whose constants lie in RAM, does half a byte at a time with 64 bytes.
 #include "mica.h"
 #include "mica_port.h"
 
