@@ -3,7 +3,7 @@
 It learns to tell made-up words apart, so no list of words is in it. Programs say them: espeak-ng in 20 languages with
 all variants, festival with Debian's free voices (apt install espeak-ng festival festvox-kdlpc16k
 festvox-czech-{dita,krb,machac,ph} festvox-ital{p,c}16k festvox-suopuhe-{lj,mv} festvox-ca-ona-hts), never flite, which
-tests judge by. Some clips have a room's echo. The weights have mica's own licence, MIT.
+judges. The weights have mica's licence, MIT. What ships learnt from clips by espeak-ng's library, not the same samples.
 """
 
 import contextlib
