@@ -19,6 +19,7 @@ from mica.listen import recorder
 from mica.run.host import HostRunner
 from mica.training import augment, families, run, search, spoken
 from mica.training.examples import read
+from mica.training.optimise import Settings, Training
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
 import embedding
@@ -103,6 +104,21 @@ def test_training_may_begin_with_it(whistles: Path) -> None:
     assert first.packed == again.packed and first.tried == again.tried
     with pytest.raises(mica.errors.Unsupported):
         mica.train(whistles, ms=0.01)
+
+
+def test_fixed_layers_stay_and_a_bank_counts_as_one_label() -> None:
+    """Batches say label 1 of everything, the bank label 0 of what is like nothing in them."""
+    rng = np.random.default_rng(0)
+    plan = next(p for p in families.plans("sound", (16000,)) if p.family == "spoken")
+    net = plan.build(rng, (49, 20), 2, np.zeros(1), np.ones(1))
+    net.bank, net.of_bank = rng.uniform(4, 5, (8, families.SIZES[-1])).astype(np.float32), 0
+    before = {name: a.copy() for name, a in net.arrays().items()}
+    batch = rng.standard_normal((16, 49, 20)).astype(np.float32)
+    Training(net, Settings(80, rate=0.02)).run(lambda *_: (batch, np.ones(16, np.int64)), 80)
+    moved = {name for name, a in net.arrays().items() if not np.array_equal(a, before[name])}
+    assert {name.partition(".")[0] for name in moved} == {str(len(net.layers) - 1)}
+    assert (net.layers[-1].forward(net.bank, None).argmax(axis=1) == 0).all()
+    assert (net.probabilities(batch).argmax(axis=1) == 1).all()
 
 
 def test_not_at_another_rate(whistles: Path, tmp_path: Path) -> None:
