@@ -12,7 +12,19 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 sys.path[:0] = [str(ROOT / "tests" / "usermod"), str(ROOT / "host_tools")]
 
-from usermod_models import embedding, golden, golden_state, hearing, language, lent, moving, remembering, small, two
+from usermod_models import (
+    embedding,
+    golden,
+    golden_state,
+    hearing,
+    language,
+    lent,
+    moving,
+    narrow7,
+    remembering,
+    small,
+    two,
+)
 
 from mica.boards import read_board
 from mica.toolchain.build import build
@@ -23,7 +35,7 @@ from mica.images import romfs
 
 
 MODELS = {"small": small, "two": two, "state": golden_state, "golden": golden, "lent": lent} | {
-    make.__name__: make for make in (embedding, language, remembering, hearing, moving)
+    make.__name__: make for make in (embedding, narrow7, language, remembering, hearing, moving)
 }
 SCRIPTS = ("board_scenarios.py", "board_text.py", "board_push.py", "board_listen.py", "board_learn.py")
 

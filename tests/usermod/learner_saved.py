@@ -1,4 +1,4 @@
-# models: embedding small
+# models: embedding narrow7 small
 # heap: 100000
 # What a head has saved, on littlefs: power cut at places of erase and program, full flash, damaged files,
 # another model's, another version.
@@ -77,7 +77,7 @@ def head(kind="prototype"):
 
 
 def teach(h, n, label):
-    for i in range(64):
+    for i in range(len(x)):
         x[i] = (n * 37 + i * 53) & 255
     h.teach(inputs, label)
 
@@ -144,13 +144,14 @@ def change(k, at, value, right=True):
 
 
 if hasattr(vfs, "VfsLfs2"):
-    m = mica.Model(embedding)
-    x = bytearray(64)
-    inputs = [mica.Quantised(x)]
-    for kind in heads.KINDS:
-        number = cuts(kind, 2)
-        gc.collect()
-        print(kind, number > 2 or number)
+    for width, model in ((7, narrow7), (64, embedding)):  # 7 numbers fill no whole word
+        m = mica.Model(model)
+        x = bytearray(width)
+        inputs = [mica.Quantised(x)]
+        for kind in heads.KINDS:
+            number = cuts(kind, 1 + width // 64)
+            gc.collect()
+            print(width, kind, number > 1 or number)
 
     flash = Flash(bytearray(b"\xff" * (BLOCK * COUNT)))
     vfs.VfsLfs2.mkfs(flash, readsize=16, progsize=16, lookahead=16)
