@@ -51,7 +51,7 @@ BUILT = [*EVERY, *ONLY_BYTES, *ONLY_BUILT] if ALL else EVERY
 # with --all a board of every compiler and port answers too.
 DEEP_ON_NEWEST = DEEP if ALL else ["UNIX"]
 ALSO_ON_NEWEST = ["MPS2_AN385", "QEMU_M0", "VIRT_RV32", *[WINDOWS] * HAS_WINDOWS, PICO] if ALL else ["UNIX"]
-# Cores of tests/bench/test_isa.py whose kernels another one runs: m0plus-qemu, in a faster emulator, and m33.
+# Cores of tests/bench whose kernels another one runs: m0plus-qemu, in a faster emulator, and m33. A program takes 10 s.
 SAME_KERNELS = () if ALL else ("m0plus", "m4", "m7")
 # Slips in kernels, each in a build of its own: they show that the cases, which all run each time, see mistakes.
 NTH_SLIP = 1 if ALL else 3

@@ -11,6 +11,7 @@ import cycle_tables
 import layers
 import pytest
 from bare_metal import CORES
+from targets import nightly
 
 CORTEX_M4 = [
     # Arm DDI 0439, "Load/store timings", in its words: three, three, three and four cycles in total.
@@ -129,7 +130,9 @@ def test_late_addresses(tables: ctypes.CDLL, tmp_path: Path) -> None:
         assert got.late == late, code
 
 
-@pytest.mark.parametrize(("name", "least", "most"), [("m4", 1.3, 1.8), ("m33", 1.3, 1.8), ("rv32", 1.0, 1.15)])
+@pytest.mark.parametrize(
+    ("name", "least", "most"), [pytest.param("m4", 1.3, 1.8, marks=nightly), ("m33", 1.3, 1.8), ("rv32", 1.0, 1.15)]
+)
 def test_in_qemu(name: str, least: float, most: float) -> None:
     """The plugin sees as many instructions as QEMU's clock has counted, and cycles that such code can take."""
     core = CORES[name]
