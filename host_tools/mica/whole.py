@@ -24,7 +24,8 @@ def file(path: Path) -> Iterator[BinaryIO]:
         with writing(path):
             with os.fdopen(handle, "wb") as f:
                 yield f
-            os.chmod(name, 0o666 & ~_umask())
+            os.umask(mask := os.umask(0))  # the only way to read it
+            os.chmod(name, 0o666 & ~mask)
             os.replace(name, path)
     except BaseException:
         Path(name).unlink(missing_ok=True)
@@ -35,9 +36,3 @@ def write(path: Path, data: bytes) -> None:
     """Write a file. Raises MicaError."""
     with file(path) as f:
         f.write(data)
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask

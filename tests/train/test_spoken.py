@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -48,6 +49,13 @@ def test_what_is_written_small_is_read_again(tmp_path: Path, monkeypatch: pytest
     found = families.learnt()
     assert found.keys() == arrays.keys()
     assert all(np.abs(found[name] - a).max() <= np.abs(a).max() / 200 for name, a in arrays.items())
+
+
+@pytest.mark.parametrize(("words", "said"), [([], "expected one file"), (["/no/folder/x.onnx"], "cannot be written")])
+def test_a_mistake_is_one_line(words: list[str], said: str) -> None:
+    command = [sys.executable, "-m", "mica.training.spoken", *words]
+    found = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert found.returncode == 1 and said in found.stderr and found.stderr.count("\n") == 1
 
 
 @pytest.fixture(scope="module")

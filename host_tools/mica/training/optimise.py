@@ -23,9 +23,8 @@ class Adam:
     """Kingma and Ba's optimiser, with weights that decay apart from it (Loshchilov and Hutter), of matrices alone."""
 
     def __init__(self, network: Network, decay: float) -> None:
-        self._places: list[tuple[Layer, str]] = [
-            (layer, n) for layer in network.layers[network.fixed :] for n in layer.values
-        ]
+        learning = network.layers[network.fixed :]
+        self._places: list[tuple[Layer, str]] = [(layer, n) for layer in learning for n in layer.values]
         self._decay = decay
         self.means = [np.zeros_like(layer.values[n]) for layer, n in self._places]
         self.squares = [np.zeros_like(m) for m in self.means]

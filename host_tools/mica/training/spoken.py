@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from mica import whole
+from mica.errors import MicaError
 from mica.training import families, onnx_file
 
 
@@ -20,4 +21,9 @@ def write(path: Path) -> None:
 
 
 if __name__ == "__main__":
-    write(Path(sys.argv[1]))
+    if len(sys.argv) != 2:
+        sys.exit("expected one file: python -m mica.training.spoken spoken.onnx")
+    try:
+        write(Path(sys.argv[1]))
+    except MicaError as e:
+        sys.exit(str(e))
