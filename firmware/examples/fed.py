@@ -1,5 +1,4 @@
-# A fed model: rows of the picture come from a sensor while the model runs, or from a buffer,
-# and are never kept (mica pack --feed).
+# A fed model: rows come from a sensor while it runs, or from a buffer, and are never kept (mica pack --feed).
 # boards: UNIX MPS2_AN385
 import mica
 

@@ -1,5 +1,4 @@
-# Learns two gestures by an MPU6050 motion sensor: SDA to pin 4, SCL to pin 5, 3.3 V.
-# A person would press a button for each.
+# Learns two gestures by an MPU6050 motion sensor: SDA to pin 4, SCL to pin 5, 3.3 V. Press a button for each.
 # boards: RPI_PICO@emu
 from array import array
 
@@ -8,8 +7,7 @@ from machine import I2C, Pin
 import mica
 from mica.motion import MPU6050
 
-# Features without a network: mica pack --frontend features:rows=50,axes=6,rate=100,...
-# --calib recordings/ -o motion.mica
+# Without a network: mica pack --frontend features:rows=50,axes=6,rate=100,... --calib recordings/ -o motion.mica
 h = mica.Learner(mica.Model("motion.mica"), path="gestures", fresh=True)
 sensor = MPU6050(I2C(0, sda=Pin(4), scl=Pin(5), freq=400_000), rate=100)
 rows = array("h", bytes(2 * 60 * 6))

@@ -1,5 +1,4 @@
-# Learns how a machine sounds, and tells when it begins to sound odd: a vibration sensor, ADXL1002, output to pin 26,
-# 3.3 V.
+# Tells when a machine begins to sound odd: a vibration sensor, ADXL1002, output to pin 26, 3.3 V.
 # boards: RPI_PICO@emu
 from array import array
 

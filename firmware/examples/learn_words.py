@@ -1,13 +1,11 @@
 # Learns three sounds: an INMP441 microphone, SCK to pin 16, WS to 17, SD to 18, L/R to ground, 3.3 V.
-# Words need a network's embedding.
 # boards: RPI_PICO@emu
 from array import array
 
 import mica
 from mica.pio_i2s import Microphone
 
-# mica pack net.onnx --embedding --frontend ... for words; for sounds as different as these --frontend logmel:...
-# alone is enough.
+# mica pack net.onnx --embedding --frontend ... for words; for sounds as different as these logmel:... is enough.
 m = mica.Model("sounds.mica")
 h = mica.Learner(m, "softmax", path="words", fresh=True)
 x = array("h", bytes(2 * 1600))

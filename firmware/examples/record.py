@@ -1,5 +1,4 @@
-# Records half a second of an INMP441 microphone into a .wav file: SCK to pin 16, WS to 17, SD to 18, L/R to ground,
-# 3.3 V.
+# Records .5 s of an INMP441 microphone as .wav: SCK to pin 16, WS to 17, SD to 18, L/R to ground, 3.3 V.
 # boards: UNIX RPI_PICO@emu
 from array import array
 from struct import pack

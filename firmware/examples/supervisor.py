@@ -1,5 +1,4 @@
-# A supervised model: a layer that fails is noticed, the run is made again,
-# and a spare takes over where that is not enough.
+# A supervised model: a layer that fails is noticed, the run made again; then a spare takes over.
 # boards: UNIX MPS2_AN385
 import mica
 

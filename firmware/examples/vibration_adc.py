@@ -1,5 +1,4 @@
-# Listens to a machine by a vibration sensor with an analogue output, an ADXL1002: output to pin 26, 3.3 V;
-# a LED at pin 15, 330 ohms.
+# Listens to a machine by a vibration sensor, ADXL1002: output to pin 26, 3.3 V; a LED at pin 15, 330 ohms.
 # boards: RPI_PICO@emu
 from machine import Pin
 

@@ -1,5 +1,4 @@
-# Waits for one word: an INMP441 microphone, SCK to pin 16, WS to 17, SD to 18, L/R to ground, 3.3 V;
-# a LED at pin 15, 330 ohms.
+# Waits for one word: an INMP441 microphone, SCK to pin 16, WS 17, SD 18, L/R to ground; a LED at pin 15, 330 ohms.
 # boards: UNIX RPI_PICO@emu
 import asyncio
 import sys

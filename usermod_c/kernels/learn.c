@@ -66,7 +66,8 @@ SMALL static uint64_t divide(uint64_t a, uint32_t b) {
 SMALL LOOP void mark(const mica_learn_t *p, mica_learn_class_t *c, const int8_t *x) {
     uint32_t hash = 0;
     for (int32_t i = 0; i < p->width; ++i) {
-        hash = (hash + (uint32_t)x[i]) * 2654435761u;
+        const int32_t v = x[i];
+        hash = (hash + (uint32_t)v) * 2654435761u;
     }
     c->bias |= 1u << (hash >> 27);
 }
