@@ -6,9 +6,8 @@
     c.subscribe("lamp/set")
     c.wait_msg()
 
-A packet is one write: pieces make a round trip last 40 ms. It has to be there whole after `timeout_ms`.
-A message that comes while a call waits for its acknowledgement goes to the callback in the next check_msg()
-or wait_msg(), so a callback may publish. Sessions are clean.
+A packet is one write: pieces make a round trip last 40 ms. It is there whole after `timeout_ms`. A message that comes
+while a call waits goes to the callback in the next check_msg() or wait_msg(), so a callback may publish.
 OSError: the connection is gone; MQTTException: the broker refuses. After either, connect() again.
 """
 
@@ -41,8 +40,7 @@ def _left(since, ms):
 
 
 class Client:
-    """largest: bytes of a packet that is taken; a longer one is read and dropped.
-    wrap: makes a TLS socket of the socket."""
+    """largest: bytes of a packet that is taken; a longer one is dropped. wrap: makes a TLS socket of the socket."""
 
     timeout_ms = 5000
     sock = cb = _will = None
@@ -99,8 +97,7 @@ class Client:
 
     def close(self) -> None:
         sock, self.sock = self.sock, None
-        # Packet id -> SUBACK's code, 0 for PUBACK; messages that came while a call waited;
-        # when a ping was sent that has no answer yet.
+        # Packet id -> SUBACK's code, 0 for PUBACK; messages that came while a call waited; when a ping was sent.
         self._acks, self._inbox, self._asked = {}, [], None
         if sock is not None:
             sock.close()

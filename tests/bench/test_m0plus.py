@@ -23,7 +23,7 @@ from mica.web import site
 HERE = Path(__file__).resolve().parent
 DATA, BKPT = 0x20020000, 0xBE00
 STACK = DATA + 3072
-FEW = 3  # words of flash
+FEW = 5  # words of flash
 # From r1, or the stack, in bytes of one access.
 ACCESSES = {
     "ldr": (0x6808, 4),

@@ -23,6 +23,8 @@ _INCLUDE = re.compile(r'(#include ")([^"]+)(")')
 # At the beginning of a line: a function, of which { or ; says whether it is defined here, and an object.
 _FUNCTION = re.compile(r"^(?!static\b|typedef\b|extern\b)[A-Za-z_][\w \*]*?\b(mica_\w+)\([^;{]*?([;{])", re.M)
 _OBJECT = re.compile(r"^(?!static\b|typedef\b|extern\b)[A-Za-z_][\w \*]*?\b(mica_\w+)(?:\[\w*\])* = ", re.M)
+_LOADER = re.compile(r"^MICA_LOAD\w+\((\w+), ", re.M)  # a macro of runtime/op.h that defines mica_load_<operator>
+_WITHOUT = re.compile(r"^#ifndef MICA_WITHOUT_(\w+)\n((?:(?!#).*\n)*)#endif", re.M)
 # Of assembly, or a macro that begins a function.
 _LABEL = re.compile(r"^ *(?:[A-Z_]+ |\.global )?(mica_\w+)(?=[:,\s])", re.M)
 _STACK = '#if defined(__linux__) && defined(__ELF__)\n    .section .note.GNU-stack, "", %progbits\n#endif\n'
@@ -53,7 +55,8 @@ class _File:
         if self.path.suffix == ".S":
             return set(_LABEL.findall(self.plain))
         functions = {name for name, end in _FUNCTION.findall(self.plain) if end == "{"}
-        return functions | set(_OBJECT.findall(self.plain))
+        loaders = {f"mica_load_{operator}" for operator in _LOADER.findall(self.plain)}
+        return functions | loaders | set(_OBJECT.findall(self.plain))
 
 
 class Engine:
@@ -90,8 +93,14 @@ class Engine:
             path = where.get(asked.pop())
             if path is not None and path not in found:
                 found.add(path)
-                asked += _NAME.findall(self._file(path).plain)
+                asked += self._used(path)
         return found
+
+    def _used(self, path: Path) -> list[str]:
+        """Return the names that a file uses where what is left out is not there."""
+        without = {part.upper() for part in left_out(self._kept)}
+        plain = _WITHOUT.sub(lambda m: "" if m[1] in without else m[2], self._file(path).plain)
+        return _NAME.findall(plain)
 
     def _chosen(self, select: Path) -> dict[str, str]:
         """Return the winners that a mica_select.h names, and those of the one that it includes."""
