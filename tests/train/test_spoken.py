@@ -129,6 +129,17 @@ def test_fixed_layers_stay_and_a_bank_counts_as_one_label() -> None:
     assert (net.probabilities(batch).argmax(axis=1) == 1).all()
 
 
+@pytest.mark.parametrize(("examples", "first"), [(40, 1), (300, 2), (5000, 0)])
+def test_few_examples_do_not_overrule_many_voices(examples: int, first: int) -> None:
+    """The more examples judge, the smaller a difference counts."""
+    plans = [
+        p for family in ("depthwise", *families.SPOKEN) for p in families.plans("sound", (16000,)) if p.family == family
+    ]
+    found = [search.Candidate(p, 1.0, 1, 1) for p in (plans[0], *plans[-2:])]
+    assert [c.plan.family for c in found[1:]] == ["spoken", "spoken, tuned"]
+    assert search.preferred(0, {0: 0.92, 1: 0.87, 2: 0.9}, found, examples) == first
+
+
 def test_not_at_another_rate(whistles: Path, tmp_path: Path) -> None:
     for path in sorted(whistles.rglob("*.wav")):
         recorder.save(tmp_path / "slow" / path.parent.name, int(path.stem), read_sound(path, 8000), 8000)

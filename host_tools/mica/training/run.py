@@ -270,7 +270,8 @@ class _Run:
                 tried[k] = replace(tried[k], accuracy=scores[k], steps=training.done if training else 0)
             alive = search.better_half({k: scores[k] for k in alive}, tried)
             rung += 1
-        ranked = sorted(places, key=lambda k: (k != alive[0], -scores[k], search.size(tried[k])))
+        first = search.preferred(alive[0], scores, tried, len(self._choose.labels))
+        ranked = sorted(places, key=lambda k: (k != first, -scores[k], search.size(tried[k])))
         return ranked, tried, trainings
 
     def _score(self, model: Model, plan: Plan) -> float:
