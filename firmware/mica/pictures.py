@@ -1,8 +1,8 @@
 """Frames of cameras for a model: m.see(frame, width, height, format), for models packed with pictures or `mica pack
 --picture`.
 
-What the picture is like that the model takes, its size, its colours and what their bytes become, is in the file;
-the host does the same with picture files, to the same bytes.
+The file gives the picture's size, its colours, and the integers that their bytes become. The host does the same with
+picture files, to the same bytes.
 The arithmetic is that of host_tools/mica/format/SPEC.md, "Pictures".
 """
 

@@ -2,7 +2,7 @@
 
 A piece is some rows of one layer; how many, follows from what rows of that layer took before. In the first run nothing
 is known: a layer begins with one row, and only when its multiplications, at the price of those before, fit in what is
-left of the slice. What is learned stays with the model, so later runs cut better.
+left of the slice. The model keeps these times, so later runs cut better.
 
 Nothing of a paused run lies outside of the arena, which stays busy: whatever would overwrite it is refused.
 A layer that a hook or a Python fallback carries out, and one of a single row (recurrent, a small softmax),
@@ -20,7 +20,7 @@ class Run:
     Model.start() makes it, Model.resume() goes on with it.
 
     `layer` counts steps, and a strip is one step; `row` is then a row of any of its layers.
-    What is learned is of layers.
+    Times are kept for layers, not for strips.
     """
 
     def __init__(self, model: Model) -> None:

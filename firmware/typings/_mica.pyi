@@ -205,7 +205,7 @@ class Model:
 
     def call(self, i: int, at: int, /) -> int:
         """In the strip that begins with step i, the call that row `at` belongs to: its step << 16,
-        plus the rows of it that are left; 0 at the end. What it reads and writes is in place then. 0 begins again."""
+        plus the rows of it that are left; 0 at the end. Its inputs and outputs are in place then. 0 begins again."""
 
     def ran(self, n: int, /) -> None:
         """Somebody else has made n rows of that call."""

@@ -104,8 +104,7 @@ def test_curve(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str])
 
 
 def test_proposal(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Of hits at 0.1 to 0.85 with a false alarm below 0.4, the middle of what is left;
-    `listen --suggest` says what it gives."""
+    """Propose the middle of the thresholds without a false alarm; `listen --suggest` says what it gives."""
     rows = [
         {"threshold": x, "labels": [{"label": "a", "hits": int(x < 0.9), "false_alarms": int(x < 0.4)}]}
         for x in suggest.LEVELS

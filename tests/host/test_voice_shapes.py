@@ -37,8 +37,8 @@ def both(path: Path, x: np.ndarray, name: str, pairs: tuple[tuple[str, str], ...
 
 
 def test_voice_detector(tmp_path: Path) -> None:
-    """As silero_vad_16k_sequence.onnx: filters over samples, magnitudes, an LSTM cell whose states are inputs h and c,
-    a sigmoid."""
+    """Pack a network like silero_vad_16k_sequence.onnx: filters over samples, magnitudes, an LSTM cell whose states are
+    inputs h and c, a sigmoid."""
     rng, n, filters, units = np.random.default_rng(0), 64, 16, 8
     t = np.arange(16)
     basis = np.concatenate(
@@ -68,7 +68,7 @@ def test_voice_detector(tmp_path: Path) -> None:
 
 
 def test_denoiser(tmp_path: Path) -> None:
-    """As DTLN's first network: magnitudes, two LSTM cells whose states are one tensor [1, 2, units, 2],
+    """Pack a network like DTLN's first: magnitudes, two LSTM cells whose states are one tensor [1, 2, units, 2],
     a mask from 0 to 1."""
     rng, n, units = np.random.default_rng(1), 17, 6
     made = {

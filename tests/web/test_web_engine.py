@@ -360,7 +360,7 @@ def test_types(built: Path, tmp_path: Path) -> None:
 
 @nightly
 def test_time_beside_native(built: Path, tmp_path: Path) -> None:
-    """Of CPU time, the fastest of many short measurements; the bound is wide,
+    """Compare the fastest of many short measurements of CPU time; the bound is wide,
     since other work on the machine disturbs them.
 
     The native engine has its loops of 128 bits: WebAssembly has no wider vectors.

@@ -1,5 +1,5 @@
 """The .mica file, version 1: the one definition of its bytes, as plain data.
-What steps mean is in `mica.kernels`, a row a kernel.
+`mica.kernels` defines the steps, a row a kernel.
 
 Everything that knows the format derives from these: `codec.py` reads it, `writer.py` writes it, `scripts/gen_format.py`
 turns it into `usermod_c/include/mica_format.h` and the tables of `SPEC.md`, and a test regenerates both and compares.

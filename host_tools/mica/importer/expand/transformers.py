@@ -9,7 +9,7 @@
     y, k', v' = GroupQueryAttention(q, k, v, k0, v0, p)  =>   k' = TensorScatter(k0, k, p), v' likewise;
                                                               y = attention over places 0 to p
 
-What they mean is what ONNX Runtime documents (docs/ContribOperators.md there).
+ONNX Runtime documents them (docs/ContribOperators.md there).
 GroupQueryAttention takes one token a step, of one batch, over caches of a fixed length that it writes in place,
 as ONNX Runtime does where past and present share their buffer.
 """
