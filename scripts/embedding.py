@@ -1,4 +1,4 @@
-"""Train the network whose embedding suits spoken words: host_tools/mica/training/spoken.npz, in a quarter of an hour.
+"""Train the network whose embedding suits spoken words: host_tools/mica/training/spoken.npz.
 
 It learns to tell made-up words apart, so no list of words is in it. Programs say them: espeak-ng in 20 languages with
 all variants, festival with Debian's free voices (apt install espeak-ng festival festvox-kdlpc16k
