@@ -13,6 +13,9 @@ from mica import heads, learn
 
 every = 701  # bytes between two cuts; tests/faults/test_power_cuts.py takes others
 BLOCK, COUNT = 512, 24
+# What a device without power returns. A number above 0 from ioctl comes back from littlefs as a count of bytes written:
+# of a write of 4 bytes 5 were, -1 are left, and MicroPython never ends. Of reads and writes it makes such a number -22.
+FAILED = -5
 
 
 class Flash:
@@ -36,19 +39,19 @@ class Flash:
     # MicroPython closes files that are garbage with the heap locked: without power nothing may allocate.
     def readblocks(self, block, buffer, offset=0):
         if not self.left:
-            return 5
+            return FAILED
         at = block * BLOCK + offset
         buffer[:] = memoryview(self.data)[at : at + len(buffer)]
 
     def writeblocks(self, block, buffer, offset):
         if not self.left:
-            return 5
+            return FAILED
         at = block * BLOCK + offset
         done = self.spend(len(buffer))
         self.data[at : at + done] = memoryview(buffer)[:done]
         if done < len(buffer):
             self.data[at + done] &= buffer[done] | self.some()
-            return 5
+            return FAILED
 
     def ioctl(self, op, arg):
         if op == 4:
@@ -57,14 +60,14 @@ class Flash:
             return BLOCK
         if op == 6:
             if not self.left:
-                return 5
+                return FAILED
             done = self.spend(BLOCK)
             at = arg * BLOCK
             for i in range(done, BLOCK, 7):
                 self.data[at + i] |= self.some()
             self.data[at : at + done] = b"\xff" * done
             if done < BLOCK:
-                return 5
+                return FAILED
         return 0
 
 
@@ -83,11 +86,7 @@ def teach(h, n, label):
 
 
 def cuts(kind, saves):
-    """Cut the power in each of so many saves; return the number of cuts.
-    Files of 449 to 511 bytes: littlefs never returns.
-
-    It is an error in a write that does it, behind which a board without power does not run on.
-    """
+    """Cut the power in each of so many saves; return the number of cuts."""
     old, n = None, 0
     data = bytearray(b"\xff" * (BLOCK * COUNT))
     vfs.VfsLfs2.mkfs(Flash(data), readsize=16, progsize=16, lookahead=16)
@@ -98,7 +97,7 @@ def cuts(kind, saves):
             flash.seed = at + 1
             vfs.mount(littlefs(flash), "/cut")
             h = head(kind)
-            teach(h, save, ("the first of two", "b")[save & 1])
+            teach(h, save, "ab"[save & 1])
             new = h.state()
             flash.left = at
             try:
@@ -126,7 +125,7 @@ def cuts(kind, saves):
         flash = Flash(data)
         vfs.mount(littlefs(flash), "/cut")
         h = head(kind)
-        teach(h, save, ("the first of two", "b")[save & 1])
+        teach(h, save, "ab"[save & 1])
         h.save()
         old = h.state()
         vfs.umount("/cut")
@@ -151,7 +150,7 @@ if hasattr(vfs, "VfsLfs2"):
         for kind in heads.KINDS:
             number = cuts(kind, 1 + width // 64)
             gc.collect()
-            print(width, kind, number > 1 or number)
+            print(width, kind, number > 0)
 
     flash = Flash(bytearray(b"\xff" * (BLOCK * COUNT)))
     vfs.VfsLfs2.mkfs(flash, readsize=16, progsize=16, lookahead=16)
