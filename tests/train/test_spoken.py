@@ -90,6 +90,45 @@ def test_its_numbers_tell_words_apart_that_it_never_learnt(packed: bytes) -> Non
     assert right >= 0.9 * len(asked)
 
 
+def test_a_head_knows_the_voice_that_taught_it(packed: bytes) -> None:
+    """Five clips of each word by one voice, two of them at 10 dB; it is asked at other speeds, quiet and at 10 dB.
+
+    Of that voice most is known, of other words little, of other voices less, as docs/teach.md says.
+    """
+    others = ("simple", "copper", "tiger", "velvet", "soldier", "cactus")
+    asked = [(w, voice, speed) for voice in speech.VOICES for w in WORDS + others for speed in range(130, 186, 8)]
+    rng = np.random.default_rng(0)
+    clips = [_second(x) for x in speech.spoken(*asked)]
+    with HostRunner(packed) as runner:
+        quiet, noisy = (
+            np.stack([np.asarray(o[0], np.int8).reshape(-1) for o in runner.run([[_heard(rng, x, db)] for x in clips])])
+            for db in (25, 10)
+        )
+    known = dict.fromkeys(("quiet", "noisy", "others", "another voice"), 0.0)
+    for voice in speech.VOICES:
+        head = Head("prototype", quiet.shape[1], model=digest(packed))
+        for k, (word, of, speed) in enumerate(asked):
+            if of == voice and word in WORDS and speed in (130, 146, 154, 162, 178):
+                head.teach((noisy if speed in (146, 162) else quiet)[k], word)
+        found = [[(head.predict(x) or ("",))[0] for x in rows] for rows in (quiet, noisy)]
+        own = [k for k, (w, of, speed) in enumerate(asked) if of == voice and w in WORDS and speed in (138, 170)]
+        other = [k for k, (w, of, _) in enumerate(asked) if of == voice and w in others]
+        far = [k for k, (w, of, _) in enumerate(asked) if of != voice and w in WORDS]
+        for name, said in zip(("quiet", "noisy"), found, strict=True):
+            known[name] += float(np.mean([said[k] == asked[k][0] for k in own])) / len(speech.VOICES)
+        known["others"] += float(np.mean([row[k] != "" for row in found for k in other])) / len(speech.VOICES)
+        known["another voice"] += float(np.mean([found[0][k] == asked[k][0] for k in far])) / len(speech.VOICES)
+    assert min(known["quiet"], known["noisy"]) >= 0.85 and known["others"] <= 0.05, known
+    assert known["another voice"] < 0.6, known
+
+
+def _heard(rng: np.random.Generator, x: np.ndarray, db: float) -> np.ndarray:
+    """Return int16 [n] with noise, so many dB below it, somewhat later or earlier and quieter."""
+    y = np.roll(x, rng.integers(-800, 800)) * rng.uniform(0.5, 1)
+    noise = rng.standard_normal(len(x)) * np.sqrt(np.mean(y[y != 0] ** 2)) * 10 ** (-db / 20)
+    return np.asarray(np.clip(np.rint(y + noise), -32768, 32767), np.int16)
+
+
 @pytest.fixture
 def whistles(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(search, "RUNG", 8)
