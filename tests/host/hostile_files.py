@@ -259,7 +259,8 @@ def pictures(chance: random.Random) -> Iterator[tuple[str, bytes]]:
 
 
 def _model(nodes: list[onnx.NodeProto], inits: list[TensorProto], x: list[int], y: list[int] | None = None) -> bytes:
-    ends = [helper.make_tensor_value_info(n, TensorProto.FLOAT, s) for n, s in (("image", x), ("out", y))]
+    """Return a graph from `image` of shape x to `out` of shape y, by default x."""
+    ends = [helper.make_tensor_value_info(n, TensorProto.FLOAT, s) for n, s in (("image", x), ("out", y or x))]
     graph = helper.make_graph(nodes, "g", ends[:1], ends[1:], inits)
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8).SerializeToString()
 
@@ -269,10 +270,10 @@ def models(chance: random.Random) -> Iterator[tuple[str, bytes]]:
     w = numpy_helper.from_array(np.ones((8, 1, 3, 3), np.float32), "w")
     conv = node("Conv", ["image", "w"], ["out"], pads=[1] * 4)
     for side in (64, 1000, 2000, 4096, 10**6):
-        yield f"conv-{side}.onnx", _model([conv], [w], [1, 1, side, side])
+        yield f"conv-{side}.onnx", _model([conv], [w], [1, 1, side, side], [1, 8, side, side])
     deep = [node("Conv", [f"a{k}" if k else "image", "v"], [f"a{k + 1}"], pads=[1] * 4) for k in range(60)]
-    v = numpy_helper.from_array(np.ones((16, 16, 3, 3), np.float32) / 100, "v")
-    yield "convs.onnx", _model([*deep, node("Relu", ["a60"], ["out"])], [v], [1, 16, 200, 200])
+    v = numpy_helper.from_array(np.ones((8, 8, 3, 3), np.float32) / 50, "v")  # 500 MB, if all were kept
+    yield "convs.onnx", _model([*deep, node("Relu", ["a60"], ["out"])], [v], [1, 8, 128, 128])
     n = chance.choice((500, 2000))
     chain = [
         node(chance.choice(("Relu", "Neg", "Sigmoid")), [f"a{k}" if k else "image"], [f"a{k + 1}"]) for k in range(n)
@@ -281,7 +282,8 @@ def models(chance: random.Random) -> Iterator[tuple[str, bytes]]:
     same = [node("Identity", [f"a{k}" if k else "image"], [f"a{k + 1}"]) for k in range(5000)]
     yield "identities.onnx", _model([*same, node("Relu", ["a5000"], ["out"])], [], [1, 8])
     wide = [node("Relu", ["image"], [f"a{k}"]) for k in range(1500)]
-    yield "concat.onnx", _model([*wide, node("Concat", [f"a{k}" for k in range(1500)], ["out"], axis=1)], [], [1, 4])
+    wide.append(node("Concat", [f"a{k}" for k in range(1500)], ["out"], axis=1))
+    yield "concat.onnx", _model(wide, [], [1, 4], [1, 6000])
     parts = [
         node("Split", ["image"], [f"a{k}" for k in range(600)], axis=1),
         node("Concat", [f"a{k}" for k in range(600)][::-1], ["out"], axis=1),
@@ -294,12 +296,11 @@ def models(chance: random.Random) -> Iterator[tuple[str, bytes]]:
         del wrong.dims[:]
         wrong.dims.extend(dims)
         yield "dims.onnx", _model([node("MatMul", ["image", "w"], ["out"])], [wrong], [1, 4])
-    shape = numpy_helper.from_array(np.array([chance.choice((2**20, 2**30, 2**62))], np.int64), "s")
-    yield (
-        "constant.onnx",
-        _model([node("ConstantOfShape", ["s"], ["c"]), node("Add", ["image", "c"], ["out"])], [shape], [1, 4]),
-    )
-    yield "shapes.onnx", _model([node("Expand", ["image", "s"], ["out"])], [shape], [1, 1])
+    long = chance.choice((2**20, 2**30, 2**62))
+    shape = numpy_helper.from_array(np.array([long], np.int64), "s")
+    filled = [node("ConstantOfShape", ["s"], ["c"]), node("Add", ["image", "c"], ["out"])]
+    yield "constant.onnx", _model(filled, [shape], [1, 1], [1, long])
+    yield "shapes.onnx", _model([node("Expand", ["image", "s"], ["out"])], [shape], [1, 1], [1, long])
     for location in ("../x.bin", "/etc/passwd", "a\0b", "", ".", "w" * 5000, "missing.bin"):
         out = numpy_helper.from_array(np.ones((4, 4), np.float32), "w")
         out.ClearField("raw_data")

@@ -9,8 +9,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+import onnx
 import pytest
-from hostile_files import DEMO, KINDS, OTHERS, archive, cases, header, npz, prepared, tried, wave, zeros
+from hostile_files import DEMO, KINDS, OTHERS, archive, cases, header, models, npz, prepared, tried, wave, zeros
 from targets import ALL, sampled
 
 from mica import engine
@@ -36,6 +37,24 @@ def test_files_of_up_to_1_mb(kind: str, there: Path) -> None:
             if found.faults:
                 wrong.append(f"seed {seed}: mica {words[0]} {name}: {', '.join(found.faults)}: {found.err[-300:]}")
     assert not wrong, "\n".join(wrong)
+
+
+DAMAGED = {"damaged.onnx", "dims.onnx", "external.onnx", "long-operator.onnx", "self.onnx"}
+
+
+def test_graphs_are_valid() -> None:
+    """ONNX's own checker takes all graphs that are not damaged on purpose: else mica refuses them at the door."""
+    sound = {name: data for name, data in models(random.Random(0)) if name not in DAMAGED}
+    assert len(sound) > 10
+    for data in sound.values():
+        onnx.checker.check_model(onnx.load_from_string(data))
+
+
+def test_5000_identities(tmp_path: Path) -> None:
+    """A pass that looked at every node for each node took over 20 s."""
+    (tmp_path / "identities.onnx").write_bytes(dict(models(random.Random(0)))["identities.onnx"])
+    found = tried("pack", tmp_path / "identities.onnx", "-o", tmp_path / "out")
+    assert found.code == 0 and not found.faults, found
 
 
 PACK: list[object] = ["pack", DEMO / "digits.onnx", "--calib"]

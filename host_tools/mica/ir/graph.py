@@ -205,7 +205,8 @@ class Graph:
     def replace_uses(self, old: str, new: str) -> None:
         """Every reader of `old`, and the graph outputs, read `new` instead."""
         for n in self.nodes:
-            n.inputs = [new if i == old else i for i in n.inputs]
+            if old in n.inputs:  # seldom: a list for each node would take most of the time
+                n.inputs = [new if i == old else i for i in n.inputs]
         self.outputs = [new if o == old else o for o in self.outputs]
 
     def rename_value(self, old: str, new: str) -> None:

@@ -25,12 +25,12 @@ def run(g: Graph) -> Graph:
         value = g.value(name)
         if value.dtype not in (*INTEGERS, "float32"):
             continue
-        path = [name]  # the input under all its names
+        path, consumers = [name], g.consumers()  # the input under all its names
         casts: list[Node] = []
         indexes: list[Node] = []
         others: list[Node] = []
         for x in path:
-            for node in g.consumers().get(x, []):
+            for node in consumers.get(x, []):
                 if node.op == "Cast" and node.attrs.get("to") in INTEGER_TYPES:
                     casts.append(node)
                     path.append(node.outputs[0])
