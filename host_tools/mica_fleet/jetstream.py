@@ -10,7 +10,8 @@ machine or the server may die: what was not acknowledged is given to another gat
 One file gives the same bytes everywhere, so an answer that is stored twice is the same answer.
 
 Each model has a consumer (MODEL) that all gateways share; a gateway takes requests of models that its boards have,
-a few for each board.
+a few for each board. The consumer stays when they end, and requests wait for the next one. A request for a model that
+never had a gateway has the answer 404, once a gateway has seen it for the time after which it gives up others.
 """
 
 import asyncio
@@ -20,7 +21,8 @@ import os
 import re
 import ssl
 import threading
-from collections.abc import Awaitable, Callable
+import time
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -281,6 +283,7 @@ class Gateway:
             for name in self._models
             for number in range(_MOST)
         ]
+        workers.append(asyncio.create_task(self._refuse_unserved(js, timeout)))
         ready()
         try:
             while not self._stop.is_set():
@@ -326,9 +329,6 @@ class Gateway:
         self, js: Any, service: Service, metrics: Metrics, timeout: float, name: str, message: Any
     ) -> None:
         headers = message.headers or {}
-        key = headers.get(MESSAGE_ID, "")
-        if not _ID.fullmatch(key):
-            key = str(message.metadata.sequence.stream)
         try:
             if message.metadata.num_delivered > MOST_DELIVERIES:
                 raise ApiError(500, f"given up: it was taken {MOST_DELIVERIES} times, and never answered")
@@ -339,9 +339,43 @@ class Gateway:
             if e.status in (503, 504):  # another gateway may have what this one has not
                 await message.nak(delay=1)
                 return
-            body, said = json.dumps({"error": str(e)}).encode(), {STATUS: str(e.status)}
-        await self._store(js, f"{self.address.stream}.answer.{key}", body, said)
+            body, said = _error(e.status, str(e))
+        await self._store(js, self._answer(headers, message.metadata.sequence.stream), body, said)
         await message.ack_sync(timeout=2)
+
+    async def _refuse_unserved(self, js: Any, seconds: float) -> None:
+        """Refuse requests that nobody takes, when their subject has had some for so many seconds."""
+        from nats.errors import Error as NatsError
+
+        since: dict[str, float] = {}
+        while not self._stop.is_set():
+            with contextlib.suppress(NatsError, OSError):
+                info = await js.stream_info(self.address.stream, subjects_filter=f"{self.address.stream}.ask.*")
+                now = time.monotonic()
+                since = {s: since.get(s, now) for s in info.state.subjects or {}}
+                for subject in [s for s, first in since.items() if now - first >= seconds]:
+                    await self._refuse(js, subject)
+            await asyncio.sleep(_PULL_SECONDS)
+
+    async def _refuse(self, js: Any, subject: str) -> None:
+        """Answer and delete all requests of a subject, unless a gateway that has its model has made a consumer."""
+        from nats.js.errors import NotFoundError
+
+        stream, name = self.address.stream, subject.rpartition(".")[2]
+        with contextlib.suppress(NotFoundError):
+            if _NAME.fullmatch(name) and await js.consumer_info(stream, name):
+                return
+        body, said = _error(404, f"no gateway has the model {name[:64]!r}")
+        with contextlib.suppress(NotFoundError):  # no more of them
+            while not self._stop.is_set():
+                # not the last one: nats-server 2.9 finds no other when that is deleted
+                message = await js.get_msg(stream, seq=1, subject=subject, next=True)
+                await self._store(js, self._answer(message.headers or {}, message.seq), body, said)
+                await js.delete_msg(stream, message.seq)
+
+    def _answer(self, headers: Mapping[str, str], number: int) -> str:
+        key = headers.get(MESSAGE_ID, "")
+        return f"{self.address.stream}.answer.{key if _ID.fullmatch(key) else number}"
 
     async def _store(self, js: Any, subject: str, body: bytes, headers: dict[str, str]) -> None:
         """Until it is. An answer that is larger than the server takes becomes an error."""
@@ -354,10 +388,14 @@ class Gateway:
                 return
             except MaxPayloadError:
                 text = f"the answer has {len(body)} bytes, more than the NATS server takes"
-                body, headers = json.dumps({"error": text}).encode(), {STATUS: "500"}
+                body, headers = _error(500, text)
             except (NatsError, OSError):
                 await asyncio.sleep(0.2)
         raise TimeoutError  # it is not stored, so it is not acknowledged
+
+
+def _error(status: int, text: str) -> tuple[bytes, dict[str, str]]:
+    return json.dumps({"error": text}).encode(), {STATUS: str(status)}
 
 
 async def _at_work(work: Awaitable[tuple[bytes, dict[str, str]]], message: Any) -> tuple[bytes, dict[str, str]]:

@@ -175,10 +175,9 @@ def test_what_a_queue_is_told(nats: Start, gateway: Start, digits_file: Path) ->
                 (await js.publish("mica.ask.digits", body)).seq for body in (good, b"{", good[:-1] + b',"outputs":[1]}')
             ]
             await js.publish("mica.ask.digits", good, headers={"Nats-Msg-Id": "no token.*"})
-            await js.publish("mica.ask.other", good)  # of a model that nobody has: it waits
             await queue_client.until(js, "mica", 4)
             await queue_client.acknowledged(js, "mica", "digits")
-            await queue_client.waiting(js, "mica", 1)
+            await queue_client.waiting(js, "mica", 0)
             return [await queue_client.answer(js, "mica", str(n)) for n in (*numbers, numbers[-1] + 1)]
 
     said = asyncio.run(play())
@@ -188,6 +187,31 @@ def test_what_a_queue_is_told(nats: Start, gateway: Start, digits_file: Path) ->
     ask = Client(int(process.said["url"].rpartition(":")[2]))  # type: ignore[attr-defined]
     assert ask("GET", "/v2/models/digits/ready")[0] == 200
     assert 'mica_requests_total{model="digits",board="host",status="ok"} 2' in ask("GET", "/metrics")[1].decode()
+
+
+def test_a_model_that_no_gateway_has(nats: Start, gateway: Start, digits_file: Path) -> None:
+    """Its requests have the answer 404; those of one that had a gateway wait until it comes back."""
+    bodies, _ = queue_client.requests(digits_file.read_bytes(), 3)
+    names = ("other", "no$name", 200 * "n")
+    nats()
+    url = nats.url  # type: ignore[attr-defined]
+    Gateway(parse_address(url), ["away"], lambda text: None)
+    gateway(url, "fleet:host", "--timeout", "1s")
+
+    async def play() -> list[queue_client.Said]:
+        async with queue_client.connected(url) as js:
+            await js.publish("mica.ask.away", b"")
+            await queue_client.ask(js, "mica", "other", bodies)
+            numbers = [(await js.publish(f"mica.ask.{name}", b"{")).seq for name in names]
+            await queue_client.until(js, "mica", 6)
+            await queue_client.waiting(js, "mica", 1)
+            assert (await js.consumer_info("mica", "away")).num_pending == 1
+            return [await queue_client.answer(js, "mica", str(key)) for key in (*bodies, *numbers)]
+
+    said = asyncio.run(play())
+    assert [a.status for a in said] == 6 * [404]
+    told = [json.loads(a.body)["error"] for a in said]
+    assert told[:4] == 4 * ["no gateway has the model 'other'"] and "'no$name'" in told[4] and len(told[5]) < 100
 
 
 def test_a_queue_that_cannot_be_used(
