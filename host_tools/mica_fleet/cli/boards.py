@@ -35,7 +35,7 @@ from mica_fleet.open import open_fleet, targets_of
 from mica_fleet.push import Fleet, Outcome
 from mica_fleet.rollout import State as BoardState
 from mica_fleet.rollout import Terms
-from mica_fleet.site import Site, check_name, new_site, read_site
+from mica_fleet.site import Site, check_name, new_password, new_site, read_site
 from mica_fleet.store import Store
 
 _BACK_SECONDS = 16  # firmware/mica_fleet: the longest pause before a board connects again
@@ -98,24 +98,30 @@ def join(args: argparse.Namespace) -> int:
             raise MicaError(f"the broker is at {site.host}, where no other machine reaches it", todo=todo)
     ports = {name: one for name, one in names.items() if one not in emulated}
     wifi = [args.wifi, _wifi_password(args)] if args.wifi and ports else None
-    site.join(names)
-    store = Store(site)
-    given = {name: store.add(data) for name, data in models.items()}
-    for name in names:
-        store.known[name] = dict(given)  # so that a push can be taken back
-    store.save()
     for name, port in ports.items():
+        site.boards.setdefault(name, new_password())  # in the file when the board has it
         settings = site.board_settings(name)
         if wifi:
             settings["wifi"] = wifi
         with open_board(port) as board:
             install(board, settings, models)
+        _enter(site, [name], models)
         say(f"{name} has joined at {port}")
     if len(ports) < len(names):
         return _run_members(args, site, {n: t for n, t in names.items() if n not in ports}, models)
     if args.json:
         text.emit_json({"boards": list(names)})
     return 0
+
+
+def _enter(site: Site, names: list[str], models: dict[str, bytes]) -> None:
+    """Write boards into the fleet's file, and their models beside it."""
+    site.join(names)
+    store = Store(site)
+    given = {name: store.add(data) for name, data in models.items()}
+    for name in names:
+        store.known[name] = dict(given)  # so that a push can be taken back
+    store.save()
 
 
 def _wifi_password(args: argparse.Namespace) -> str:
@@ -143,6 +149,7 @@ def _run_members(args: argparse.Namespace, site: Site, names: dict[str, str], mo
     emulated = emulated_boards()
     images = {one: firmware(emulated[one], say) for one in dict.fromkeys(names.values())}
     over = _orphaned()
+    _enter(site, list(names), models)
     await_entry(site, list(names))
     with contextlib.ExitStack() as stack:
         for name, one in names.items():
