@@ -11,6 +11,7 @@ and goes on from there.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import struct
@@ -30,7 +31,7 @@ _SYNC_SECONDS = 0.2
 ANSWER, WITHDRAWN, FAILED = range(3)
 
 
-class Journal:
+class Journal(contextlib.AbstractContextManager["Journal"]):
     """Open with `Journal(path, about)`; `answers` and `failed` are what an earlier run has left there.
 
     Raises MicaError where the file belongs to another job: `about` (the model's CRC, the data's) is compared.
@@ -107,9 +108,6 @@ class Journal:
         if not self._file.closed:
             os.fsync(self._file.fileno())
             self._file.close()
-
-    def __enter__(self) -> Journal:
-        return self
 
     def __exit__(self, *exc: object) -> None:
         self.close()

@@ -4,11 +4,11 @@ The chunks of every file are retained at the broker, and so is each board's list
 later takes it without anybody who waits for it.
 """
 
+import contextlib
 import queue
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Self
 
 from mica.errors import MicaError
 from mica.format.names import printable
@@ -38,7 +38,7 @@ class Outcome:
     seconds: float
 
 
-class Fleet:
+class Fleet(contextlib.AbstractContextManager["Fleet"]):
     """A connection that reads reports of boards and sends them desired models. Raises MicaError without a broker."""
 
     def __init__(self, site: Site, say: Say = lambda line: None) -> None:
@@ -50,9 +50,6 @@ class Fleet:
         self._sent: set[int] = set()
         self.states: dict[str, State] = {}
         self._listener = Listener(site, self._heard, tell=lambda board, reason: say(f"{board}: {reason}"))
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, *_: object) -> None:
         self._listener.close()

@@ -66,7 +66,7 @@ def show(args: argparse.Namespace, result: dict[str, Any], lines: str | Callable
         print(lines if isinstance(lines, str) else lines(result))
 
 
-class Progress:
+class Progress(contextlib.AbstractContextManager["Progress"]):
     """`progress(done, of)` on stderr: a line that moves on a terminal, a line every few seconds elsewhere.
 
     Usage: `with Progress("calibrating") as p: work(progress=p)`. Silent for work shorter than half a second.
@@ -80,9 +80,6 @@ class Progress:
         self.begun = self.shown = 0.0  # when the work itself began: what prepares it has a voice of its own
         self.open_line = False
         self.last = -1  # what was shown last, where every line stays
-
-    def __enter__(self) -> Progress:
-        return self
 
     def __call__(self, done: int, of: int) -> None:
         now = time.monotonic()

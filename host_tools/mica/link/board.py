@@ -8,10 +8,10 @@ from __future__ import annotations
 import abc
 import base64
 import binascii
+import contextlib
 import re
 import time
 from collections.abc import Callable
-from types import TracebackType
 from typing import Protocol
 
 from mica.errors import MicaError
@@ -73,7 +73,7 @@ def board_exception(text: str) -> BoardError:
     )
 
 
-class Link(abc.ABC):
+class Link(contextlib.AbstractContextManager["Link"]):
     """A MicroPython that executes what we send. Use as a context manager, or call close().
 
     Line ends in what a board prints are always "\\n" here. `timeout` is the longest silence in seconds, None for
@@ -144,12 +144,7 @@ class Link(abc.ABC):
     def close(self) -> None:
         """Let go of the board; an emulated one ends. May be called twice."""
 
-    def __enter__(self) -> Link:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
 

@@ -9,7 +9,6 @@ import subprocess
 import tempfile
 import time
 from pathlib import Path
-from types import TracebackType
 from typing import BinaryIO
 
 from mica.boards import BoardSpec
@@ -22,7 +21,7 @@ INSTRUCTIONS_A_SECOND = 1_000_000_000
 _START_SECONDS = 10.0  # for QEMU to say where its port is
 
 
-class Emulator:
+class Emulator(contextlib.AbstractContextManager["Emulator"]):
     """A running QEMU. `port` is the name of its serial port. Use as a context manager, or call close()."""
 
     def __init__(
@@ -146,12 +145,7 @@ class Emulator:
         self.release()
         child.stop(self._process)
 
-    def __enter__(self) -> "Emulator":
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
 
