@@ -139,29 +139,23 @@ class Gateway:
                 if not left:
                     raise
 
-    async def _prepare_once(self) -> None:
+    async def _connect(self, **how: Any) -> Any:
         import nats
-        from nats.errors import AuthorizationError, NoServersError
-        from nats.errors import Error as NatsError
-
-        a = self.address
 
         async def quiet(e: Exception) -> None:
             self._first = getattr(self, "_first", e)
 
+        a = self.address
+        return await nats.connect(a.url, connect_timeout=_CONNECT_SECONDS, error_cb=quiet, tls=a.tls, **how)
+
+    async def _prepare_once(self) -> None:
+        from nats.errors import AuthorizationError, NoServersError
+        from nats.errors import Error as NatsError
+
+        a = self.address
         try:
-            nc = await asyncio.wait_for(
-                nats.connect(
-                    a.url,
-                    allow_reconnect=False,
-                    max_reconnect_attempts=1,
-                    reconnect_time_wait=0.1,
-                    connect_timeout=_CONNECT_SECONDS,
-                    error_cb=quiet,
-                    tls=a.tls,
-                ),
-                2 * _CONNECT_SECONDS,
-            )
+            once = self._connect(allow_reconnect=False, max_reconnect_attempts=1, reconnect_time_wait=0.1)
+            nc = await asyncio.wait_for(once, 2 * _CONNECT_SECONDS)
         except (NatsError, OSError, ValueError) as e:
             first = getattr(self, "_first", e)
             for found in (e, first):
@@ -253,8 +247,6 @@ class Gateway:
     # ---- at work
 
     async def _run(self, service: Service, metrics: Metrics, timeout: float, ready: Callable[[], None]) -> None:
-        import nats
-
         async def lost() -> None:
             if not self._stop.is_set() and not self._lost:
                 self._lost = True
@@ -264,18 +256,8 @@ class Gateway:
             self._lost = False
             self._say(f"the NATS server at {self.address.where} is back")
 
-        async def quiet(e: Exception) -> None:
-            pass
-
-        nc = await nats.connect(
-            self.address.url,
-            max_reconnect_attempts=-1,
-            reconnect_time_wait=0.3,
-            connect_timeout=_CONNECT_SECONDS,
-            error_cb=quiet,
-            tls=self.address.tls,
-            disconnected_cb=lost,
-            reconnected_cb=back,
+        nc = await self._connect(
+            max_reconnect_attempts=-1, reconnect_time_wait=0.3, disconnected_cb=lost, reconnected_cb=back
         )
         js = nc.jetstream(timeout=2)
         workers = [
