@@ -32,8 +32,9 @@ def now(k):
     low = machine.mem32[{CYCLES_ON_BOARD} + k]
     return low + (machine.mem32[{CYCLES_ON_BOARD} + k + 4] << 32)
 
-def measure(file, x, cores):
-    m = mica.Model(file)
+def measure(file, x, cores, in_ram):
+    gc.collect()
+    m = mica.Model(open(file, "rb").read() if in_ram else file)
     if mica.cores(cores) != cores:
         raise RuntimeError("core 1 is not there")
     into = m.input(0)
@@ -64,12 +65,12 @@ class Row:
         return self.two / self.one
 
 
-def measure(board: Link, where: str, name: str, expected: int) -> Row:
+def measure(board: Link, where: str, name: str, expected: int, in_ram: bool = False) -> Row:
     """Measure a model on a virtual Pico: name.mica, with name.x as its input. expected: the CRC of its output."""
     file, x = f"/rom/{name}.mica", f"/rom/{name}.x"
     found = []
     for cores in (1, 2):
-        said = board.exec(f"measure({file!r}, open({x!r}, 'rb').read(), {cores})", timeout=120).decode()
+        said = board.exec(f"measure({file!r}, open({x!r}, 'rb').read(), {cores}, {in_ram})", timeout=120).decode()
         first, second, crc = ast.literal_eval(said)
         if crc != expected:
             raise MicaError(f"{name}, on {cores} cores: wrote other bytes than the reference")
@@ -77,7 +78,7 @@ def measure(board: Link, where: str, name: str, expected: int) -> Row:
     return Row(where, name, found[0][0], found[1][0], found[1][1])
 
 
-def run(where: str, models: Iterable[tuple[str, ModelFile]]) -> list[Row]:
+def run(where: str, models: Iterable[tuple[str, ModelFile]], in_ram: bool = False) -> list[Row]:
     """Measure all models on a board. Raises MicaError where one wrote other bytes than numpy."""
     files: dict[str, bytes] = {}
     expected: dict[str, int] = {}
@@ -93,7 +94,7 @@ def run(where: str, models: Iterable[tuple[str, ModelFile]]) -> list[Row]:
         expected[name] = zlib.crc32(reference.tensor(model.outputs[0]).tobytes())
     with open_board(f"{where}@emu", rom_files=files) as board:
         board.exec(ON_BOARD)
-        return [measure(board, where, name, crc) for name, crc in expected.items()]
+        return [measure(board, where, name, crc, in_ram) for name, crc in expected.items()]
 
 
 def table(rows: Iterable[Row]) -> str:

@@ -203,6 +203,8 @@ typedef struct mica_fetch {
     void (*begin)(void *to, const void *from, size_t bytes);  // starts to bring them: whole words, from and to words
     void (*wait)(void);  // until they are there
     void (*give)(void);  // after a wait
+    const void *alone;  // from here on one core gets bytes in order sooner than two get a half each
+    size_t alone_bytes;
 } mica_fetch_t;
 // Null at first: constants are read where they lie. Not while the model runs.
 void mica_set_fetch(mica_model_t *m, const mica_fetch_t *fetch);

@@ -59,6 +59,11 @@ bool mica_rows_have_parts(const mica_model_t *m, uint32_t i, uint32_t begin, uin
     if (in_strip(m, i) || part_bytes(m, parts) < m->info.scratch_min) {
         return false;
     }
+#ifndef MICA_WITHOUT_FULLY_CONNECTED_S8
+    if (mica_fully_connected_alone(&m->steps[i])) {
+        return false;
+    }
+#endif
     mica_step_t cut;
     return end - begin >= parts || (uint64_t)(end - begin) * cut_rows(&m->steps[i], &cut) >= parts;
 }

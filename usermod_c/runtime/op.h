@@ -85,6 +85,9 @@ uint32_t mica_conv2d_by_pixels(const mica_step_t *s, mica_step_t *to);  // not w
 // Where s is the mean of a whole image: the same step with a row for every four channels, which is returned; else 0.
 uint32_t mica_average_pool2d_by_channels(const mica_step_t *s, mica_step_t *to);  // not without MICA_AVERAGE_POOL2D_S8
 
+// Whether one core gets the weights of s sooner: a single row, whose halves need different ones.
+bool mica_fully_connected_alone(const mica_step_t *s);  // not without MICA_FULLY_CONNECTED_S8
+
 // What log_mel_s8 and pcen_s8 have in common: the first parameters, up to pre-emphasis, and the first constants, but
 // for those behind the filters.
 void mica_load_sound_params(mica_step_record_t *r, mica_log_mel_s8_t *p);

@@ -69,6 +69,12 @@ static uint32_t run_fully_connected(MICA_RUN_ARGS) {
     return rows;
 }
 
+bool mica_fully_connected_alone(const mica_step_t *s) {
+    const mica_fully_connected_s8_t *p = &s->p.fully_connected;
+    return s->run == run_fully_connected && p->rows == 1 && p->ch.layout == MICA_LAYOUT_OFFSET_ROWS && p->fetch != NULL
+        && (uintptr_t)p->ch.weights - (uintptr_t)p->fetch->alone < p->fetch->alone_bytes;
+}
+
 MICA_LOADER(fully_connected, fully_connected_s8) {
     MICA_LOAD_ONE(r, p);
     p->fetch = NULL;
