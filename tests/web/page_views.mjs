@@ -37,6 +37,8 @@ for (const [width, colorScheme] of [[1600, 'light'], [390, 'dark'], [1600, 'dark
   await page.locator('#recording').setInputFiles(join(given, 'sound.wav'));
   await page.waitForSelector('#word-answer .scores');
   view.scores = await text('#word-answer .scores');
+  const files = (list) => page.locator(`#${list} option`).evaluateAll((all) => all.map((one) => one.value));
+  [view.sounds, view.taught] = [await files('sound-model'), await files('sign-from')];
   await page.locator('#listen').click();
   await page.waitForSelector('#listen[aria-pressed=true]');
   await page.evaluate(() => document.getElementById('word-answer').replaceChildren());

@@ -84,7 +84,8 @@ def given(tmp_path_factory: pytest.TempPathFactory) -> Path:
     features = "features:rows=40,axes=6,rate=100,unit=1/16384,bands=4"
     calib = RNG.integers(-8000, 8000, (8, 40, 6)).astype(np.float32)
     motion = compile_file(Path("features"), calib, front_end=features, embedding="", alone=True)
-    (folder / "motion.mica").write_bytes(motion.data)
+    for file in (folder / "motion.mica", folder / "models" / "motion.mica"):
+        file.write_bytes(motion.data)
     return folder
 
 
@@ -143,6 +144,7 @@ def test_every_view(made: Path, given: Path, tmp_path: Path) -> None:
         assert [shown(text) for _, text in view["written"]] == answers
         assert [label for label, _ in view["written"]] == [rows[0][0] for rows in answers]
         assert shown(view["scores"]) == expected_lines
+        assert view["sounds"] == ["own/words.mica"] and view["taught"] == ["", "own/motion.mica", "own/words.mica"]
         assert view["level"].endswith(" dB") and -30 < float(view["level"].split()[0]) < 0
         assert view["call"] == "light office on"
         assert "passed here" in view["report"] and "Memory over time" in view["report"]
@@ -339,7 +341,7 @@ def test_mica_web(given: Path) -> None:
         said = json.loads(ask("site.json")[1])
         assert said["native"] == [] and not said["pico"]
         names = [one["file"] for one in said["models"]]
-        assert names == ["digits.mica", "command.mica", "own/words.mica"]
+        assert names == ["digits.mica", "command.mica", "own/motion.mica", "own/words.mica"]
         data = (given / "models" / "words.mica").read_bytes()
         code, body, _ = ask("facts", data)
         assert code == 200 and json.loads(body) == site.costs(data)

@@ -241,13 +241,15 @@ def _add(out: Path, name: str, data: bytes) -> dict[str, Any]:
     path = out / "models" / name
     path.write_bytes(data)
     path.with_suffix(".json").write_text(json.dumps(known), encoding="utf-8")
-    said = codec.decode(data).metadata
+    model = codec.decode(data)
+    said, dims = model.metadata, model.tensors[model.inputs[0]].dims
     rate = said.get("sample_rate", "")
     return {
         "file": name,
         "name": said.get("name") or path.stem,
         "facts": Path(name).with_suffix(".json").as_posix(),
         "rate": int(rate) if rate.isdecimal() else 0,
+        "columns": dims[-1] if len(dims) == 3 else 1,  # of motion, one an axis
     }
 
 

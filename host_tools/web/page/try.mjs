@@ -195,7 +195,7 @@ function centred({ data }) {
 // ---- words
 
 function words(site) {
-  const files = site.models.filter((one) => one.rate);
+  const files = site.models.filter((one) => one.rate && one.columns === 1);
   $('sound-model').append(...files.map((one) => make('option', { value: one.file }, one.name)));
   $('word-tools').hidden = !files.length;
   if (!files.length) $('word-answer').textContent = 'No model here takes sound. `mica web FOLDER` serves the models of a folder.';
