@@ -54,6 +54,7 @@ LONG = (
     "e2e/test_fit.py",
     "device/test_push.py",
     "robustness/test_two_cores.py",
+    "bench/test_two_core_cost.py",
     "e2e/test_build_for.py",
     "device/test_transport.py",
     "host/test_float_model.py",
