@@ -258,7 +258,7 @@ def pictures(chance: random.Random) -> Iterator[tuple[str, bytes]]:
         yield "damaged.png", bytes(damaged)
 
 
-def _model(nodes: list[onnx.NodeProto], inits: list[TensorProto], x: list[int], y: list[int] | None = None) -> bytes:
+def model_of(nodes: list[onnx.NodeProto], inits: list[TensorProto], x: list[int], y: list[int] | None = None) -> bytes:
     """Return a graph from `image` of shape x to `out` of shape y, by default x."""
     ends = [helper.make_tensor_value_info(n, TensorProto.FLOAT, s) for n, s in (("image", x), ("out", y or x))]
     graph = helper.make_graph(nodes, "g", ends[:1], ends[1:], inits)
@@ -270,44 +270,44 @@ def models(chance: random.Random) -> Iterator[tuple[str, bytes]]:
     w = numpy_helper.from_array(np.ones((8, 1, 3, 3), np.float32), "w")
     conv = node("Conv", ["image", "w"], ["out"], pads=[1] * 4)
     for side in (64, 1000, 2000, 4096, 10**6):
-        yield f"conv-{side}.onnx", _model([conv], [w], [1, 1, side, side], [1, 8, side, side])
+        yield f"conv-{side}.onnx", model_of([conv], [w], [1, 1, side, side], [1, 8, side, side])
     deep = [node("Conv", [f"a{k}" if k else "image", "v"], [f"a{k + 1}"], pads=[1] * 4) for k in range(60)]
     v = numpy_helper.from_array(np.ones((8, 8, 3, 3), np.float32) / 50, "v")  # 500 MB, if all were kept
-    yield "convs.onnx", _model([*deep, node("Relu", ["a60"], ["out"])], [v], [1, 8, 128, 128])
+    yield "convs.onnx", model_of([*deep, node("Relu", ["a60"], ["out"])], [v], [1, 8, 128, 128])
     n = chance.choice((500, 2000))
     chain = [
         node(chance.choice(("Relu", "Neg", "Sigmoid")), [f"a{k}" if k else "image"], [f"a{k + 1}"]) for k in range(n)
     ]
-    yield "chain.onnx", _model([*chain, node("Relu", [f"a{n}"], ["out"])], [], [1, 8])
+    yield "chain.onnx", model_of([*chain, node("Relu", [f"a{n}"], ["out"])], [], [1, 8])
     same = [node("Identity", [f"a{k}" if k else "image"], [f"a{k + 1}"]) for k in range(5000)]
-    yield "identities.onnx", _model([*same, node("Relu", ["a5000"], ["out"])], [], [1, 8])
+    yield "identities.onnx", model_of([*same, node("Relu", ["a5000"], ["out"])], [], [1, 8])
     wide = [node("Relu", ["image"], [f"a{k}"]) for k in range(1500)]
     wide.append(node("Concat", [f"a{k}" for k in range(1500)], ["out"], axis=1))
-    yield "concat.onnx", _model(wide, [], [1, 4], [1, 6000])
+    yield "concat.onnx", model_of(wide, [], [1, 4], [1, 6000])
     parts = [
         node("Split", ["image"], [f"a{k}" for k in range(600)], axis=1),
         node("Concat", [f"a{k}" for k in range(600)][::-1], ["out"], axis=1),
     ]
-    yield "split.onnx", _model(parts, [], [1, 600])
-    yield "long-name.onnx", _model([node("Relu", ["image"], ["out"], 400_000 * "n")], [], [1, 8])
-    yield "long-operator.onnx", _model([node(400_000 * "O", ["image"], ["out"])], [], [1, 8])
+    yield "split.onnx", model_of(parts, [], [1, 600])
+    yield "long-name.onnx", model_of([node("Relu", ["image"], ["out"], 400_000 * "n")], [], [1, 8])
+    yield "long-operator.onnx", model_of([node(400_000 * "O", ["image"], ["out"])], [], [1, 8])
     wrong = numpy_helper.from_array(np.ones((4, 4), np.float32), "w")
     for dims in ([4, 5], [2**40, 2**40], [-1, 4], [], [0]):
         del wrong.dims[:]
         wrong.dims.extend(dims)
-        yield "dims.onnx", _model([node("MatMul", ["image", "w"], ["out"])], [wrong], [1, 4])
+        yield "dims.onnx", model_of([node("MatMul", ["image", "w"], ["out"])], [wrong], [1, 4])
     long = chance.choice((2**20, 2**30, 2**62))
     shape = numpy_helper.from_array(np.array([long], np.int64), "s")
     filled = [node("ConstantOfShape", ["s"], ["c"]), node("Add", ["image", "c"], ["out"])]
-    yield "constant.onnx", _model(filled, [shape], [1, 1], [1, long])
-    yield "shapes.onnx", _model([node("Expand", ["image", "s"], ["out"])], [shape], [1, 1], [1, long])
+    yield "constant.onnx", model_of(filled, [shape], [1, 1], [1, long])
+    yield "shapes.onnx", model_of([node("Expand", ["image", "s"], ["out"])], [shape], [1, 1], [1, long])
     for location in ("../x.bin", "/etc/passwd", "a\0b", "", ".", "w" * 5000, "missing.bin"):
         out = numpy_helper.from_array(np.ones((4, 4), np.float32), "w")
         out.ClearField("raw_data")
         out.data_location = TensorProto.EXTERNAL
         entry = out.external_data.add()
         entry.key, entry.value = "location", location
-        yield "external.onnx", _model([node("MatMul", ["image", "w"], ["out"])], [out], [1, 4])
+        yield "external.onnx", model_of([node("MatMul", ["image", "w"], ["out"])], [out], [1, 4])
     many = []
     for k in range(2000):
         one = numpy_helper.from_array(np.ones((64, 64), np.float32), f"w{k}")
@@ -317,7 +317,7 @@ def models(chance: random.Random) -> Iterator[tuple[str, bytes]]:
             entry = one.external_data.add()
             entry.key, entry.value = key, value
         many.append(one)
-    yield "self.onnx", _model([node("MatMul", ["image", "w0"], ["out"])], many, [1, 64])
+    yield "self.onnx", model_of([node("MatMul", ["image", "w0"], ["out"])], many, [1, 64])
     whole = (DEMO / "digits.onnx").read_bytes()
     for _ in range(25):
         damaged = bytearray(whole)

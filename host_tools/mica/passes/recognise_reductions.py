@@ -10,6 +10,7 @@ The 8 bits of the value between would cost most of the accuracy: a square root o
 """
 
 from collections.abc import Callable
+from functools import cached_property
 
 import numpy as np
 
@@ -31,7 +32,10 @@ class _Up:
 
     def __init__(self, g: Graph) -> None:
         self.g = g
-        self.made = g.producers()
+
+    @cached_property
+    def made(self) -> dict[str, Node]:  # when a rule looks: it asks most nodes for nothing
+        return self.g.producers()
 
     def node(self, name: str, op: str, test: Callable[[Node], bool] = lambda n: True) -> Node | None:
         node = self.made.get(name)
