@@ -103,7 +103,7 @@ def read(tree: Tree, *paths: str) -> Source:
         for header, text in LIBC.items():
             (Path(name) / header).write_text(text, encoding="utf-8")
         c = root / "usermod_c"
-        include = [f"-I{c / part}" for part in ("include", "kernels", "kernels/ref", "runtime")]
+        include = [f"-I{c / part}" for part in ("include", "kernels", "kernels/ref", "kernels/isa/ref", "runtime")]
         given = ["-D__attribute__(x)=", "-Dinline=", "-D__restrict=", "-D__builtin_clz(x)=0"]
         call = ["gcc", "-E", "-P", "-nostdinc", f"-I{name}", *include, *given]
         texts = [

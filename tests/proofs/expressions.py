@@ -56,26 +56,52 @@ class Expressions:
         self.quotients: dict[tuple[Poly, Poly], tuple[Poly, Poly]] = {}
         self.truths: dict[str, Formula] = {}  # numbers that are 1 where these are true, else 0
         self.where = ""
+        self.copies: dict[str, str] = {}  # of local structures: the path of the one that each was made from
         self.outer: dict[str, Value] = {}  # what the callers of the function call their values, for hints
 
     # --- proofs
 
     def products(self, state: State) -> list[tuple[Poly, Poly]]:
-        found: list[tuple[Poly, Poly]] = []
-        for texts in self.hints:
-            a, b = (self._expression(state, text) for text in texts)
-            if a and b and self._natural(state, a, found) and self._natural(state, b, found):
-                found.append((a, b))
-        return found
+        pairs = tuple(tuple(self._expression(state, text) for text in texts) for texts in self.hints)
+        known = state.facts.current().products
+        if pairs not in known:
+            found: list[tuple[Poly, Poly]] = []
+            for a, b in pairs:
+                if a and b and self._natural(state, a, found) and self._natural(state, b, found):
+                    found.append((a, b))
+            known[pairs] = found
+        return known[pairs]
+
+    def richer(self, state: State) -> State:
+        """Return the state with the facts that `lemmas` say, where there are any."""
+        pairs = tuple(tuple(self._expression(state, text) for text in texts) for texts in self.lemmas)
+        known = state.facts.current().richer
+        if pairs not in known:
+            facts = state.facts
+            for p, factor in pairs:
+                if p is not None and factor is not None and self._natural(state, factor):
+                    # If it were below 0, then -(p + 1) * factor would be 0 at least.
+                    claim = le(Poly(()), p)
+                    below = ("or", (claim, ("le", p.plus(1) * factor)))
+                    if state.facts.proves(claim, more=[below]):
+                        facts = state.facts.copy() if facts is state.facts else facts
+                        facts.add(claim)
+            known[pairs] = facts
+        return State(known[pairs], state.local)
 
     def _natural(self, state: State, p: Poly, products: Iterable[tuple[Poly, Poly]] = ()) -> bool:
-        return state.facts.proves(le(Poly(()), p), products)
+        plain = all(c > 0 and all(state.facts.at_least_0(n) for n in m) for m, c in p.terms)
+        return plain or state.facts.proves(le(Poly(()), p), products)
 
     def _expression(self, state: State, text: str) -> Poly | None:
+        """Return what a hint says of this function's values; where it has none of those names, of its callers'."""
         self.quiet += 1
         try:
-            return self.number(State(state.facts, {**self.outer, **state.local}), parsed(text)).poly
-        except (KeyError, Unproved):
+            for names in ({**self.outer, **state.local}, self.outer):
+                try:
+                    return self.number(State(state.facts, names), parsed(text)).poly
+                except (KeyError, AssertionError, Unproved):
+                    pass
             return None
         finally:
             self.quiet -= 1
@@ -86,16 +112,7 @@ class Expressions:
         self.claims += 1
         if state.facts.proves(claim):
             return
-        facts = state.facts.copy()
-        for text, by in self.lemmas:
-            p, factor = self._expression(state, text), self._expression(state, by)
-            if p is not None and factor is not None and self._natural(state, factor):
-                # If it were below 0, then -(p + 1) * factor would be 0 at least.
-                below = state.facts.copy()
-                below.add(le(p, Poly.number(-1)))
-                if below.proves(False, [((-p).plus(-1), factor)]):
-                    facts.add(le(Poly(()), p))
-        richer = State(facts, state.local)
+        richer = self.richer(state)
         if not richer.facts.proves(claim, self.products(richer)):
             raise Unproved(f"{self.where}: {what}")
 
@@ -141,10 +158,15 @@ class Expressions:
         return "array", node
 
     def field(self, state: State, path: str) -> Value:
-        """Return the content of a structure of the caller, by its path."""
+        """Return the content of a structure, by its path: what was written there, or what the caller gave."""
+        if path in state.local:
+            return state.local[path]
         if path in self.given:
             return self.given[path]
         fields = path.split(".")
+        if fields[0] in self.copies:
+            found = self.field(state, ".".join([self.copies[fields[0]], *fields[1:]]))
+            return Place(path) if isinstance(found, Place) else found
         kind, what = self.type_of(self.source.types[self.roots[fields[0]]])
         for name in fields[1:]:
             assert kind == "struct", path
@@ -233,7 +255,7 @@ class Expressions:
             return before if node.op[0] == "p" else after
         if node.op == "*":
             p = self.value(state, node.expr)
-            return state.local[p.path] if isinstance(p, Place) else self.load(state, p, text_of(node))
+            return state.local.get(p.path, p) if isinstance(p, Place) else self.load(state, p, text_of(node))
         if node.op == "!":
             return self.truth(state, node)
         v = self.number(state, node.expr)
@@ -295,8 +317,9 @@ class Expressions:
             return Number(exact if op == "/" else Poly(()), type)
         q, r = self.quotients.setdefault((a.poly, b.poly), (fresh("q"), fresh("r")))
         state.facts.natural |= q.names() | r.names()
-        state.facts.add(both(eq(q * b.poly + r, a.poly), le(r.plus(1), b.poly), le(Poly(()), q), le(Poly(()), r)))
-        state.facts.add(le(q, a.poly))
+        f = both(eq(q * b.poly + r, a.poly), le(r.plus(1), b.poly), le(Poly(()), q), le(Poly(()), r), le(q, a.poly))
+        if f not in state.facts.formulas:
+            state.facts.add(f)
         return Number(q if op == "/" else r, type)
 
     def truth(self, state: State, node: c_ast.Node) -> Number:
@@ -382,7 +405,10 @@ class Expressions:
         ends = self.call(state, name, args)
         if len(ends) == 1:
             state.facts = ends[0].facts
+            state.local |= written(ends[0])
             return ends[0].result or Number(Poly(()))
+        if any(written(end) != written(state) for end in ends):
+            raise Unproved(f"{self.where}: {name} writes to a structure in one of its ways")
         r, before = fresh(name), len(state.facts.formulas)
         ways = []
         for end in ends:
@@ -401,6 +427,8 @@ class Expressions:
         kind, what = self.type_of(node)
         if kind == "number" and isinstance(value, Number) and value.type != what:
             value = self.fits(s, replace(value, type=what), name)  # else it fits since it was made
+        if kind == "struct" and isinstance(value, Place):
+            self.copies[name], value = value.path, Place(name)
         if kind == "pointer" and isinstance(value, Pointer):
             value = replace(value, element=what)
         s.local[name] = value
@@ -421,5 +449,16 @@ class Expressions:
             p, i = self.value(s, target.name), self.number(s, target.subscript)
             assert isinstance(p, Pointer)
             self.access(s, replace(p, at=p.at + i.poly), Poly.number(1), "a write")
+        elif isinstance(target, c_ast.StructRef):
+            place, old = self.value(s, target.name), self.value(s, target)
+            assert isinstance(place, Place)
+            if isinstance(old, Number) and isinstance(value, Number) and value.type != old.type:
+                value = self.fits(s, replace(value, type=old.type), text_of(target))
+            s.local[f"{place.path}.{target.field.name}"] = value
         else:
             raise Unproved(f"{self.where}: an assignment to {type(target).__name__}")
+
+
+def written(s: State) -> dict[str, Value]:
+    """Return the fields of structures that were written."""
+    return {path: v for path, v in s.local.items() if "." in path}

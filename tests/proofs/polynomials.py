@@ -233,22 +233,28 @@ class Facts:
                             found[b] = Poly.name(a)
         return {name: p.put(found) for name, p in found.items()}
 
-    def proves(self, claim: Formula, products: Iterable[tuple[Poly, Poly]] = ()) -> bool:
+    def proves(self, claim: Formula, products: Iterable[tuple[Poly, Poly]] = (), more: Iterable[Formula] = ()) -> bool:
         """Return True if the claim follows, in linear arithmetic, with products of pairs that are 0 at least."""
+        return self.current().proves(claim, [*(("le", -(a * b)) for a, b in products), *more])
+
+    def current(self) -> Session:
+        """Return the solver that has these facts."""
         state = len(self.formulas), len(self.natural), len(self.positive), len(self.types.known)
         if self.session is None or self.session.state != state:
             self.session = Session(self, state)
-        return self.session.proves(claim, [("le", -(a * b)) for a, b in products])
+        return self.session
 
 
 class Session:
-    """A solver that has the facts."""
+    """A solver that has the facts. products, richer: what was found of hints, by what they say here."""
 
     def __init__(self, facts: Facts, state: tuple[int, ...]) -> None:
         self.facts, self.state, self.values = facts, state, facts.values()
         self.solver = z3.SolverFor("QF_LRA")
         self.solver.set("timeout", 1000 * facts.seconds)
         self.seen: set[Monomial] = set()
+        self.products: dict[Any, list[tuple[Poly, Poly]]] = {}
+        self.richer: dict[Any, Facts] = {}
         self.add([*facts.types.formulas, *facts.formulas], self.seen)
 
     def proves(self, claim: Formula, more: list[Formula]) -> bool:

@@ -23,10 +23,10 @@ DITTO = "〃"
 HEAD = """\
 # Theorems
 
-`scripts/prove` proves all of these, `scripts/prove NAMES` some. Sentences are of SPEC.md, of the file named, or of the
-fault's. A test plants each fault. Seconds (s) are of a core.
+`scripts/prove [NAMES]` proves these. Sentences are of SPEC.md, of the file named, or of the fault's. A test plants each
+fault. Seconds (s) are of a core.
 
-* **model**: of the C; up to 100,000 inputs compare it with the compiled C.
+* **model**: of the C; up to 100,000 inputs compare both.
 * **FAST**: the step claims it, and the loader agreed.
 * **constants**: registers hold what the macro's comment says.
 * **CBMC**: of files up to 2^31 - 1 bytes. If not **any file**: their sections lie inside it, no dimension is 0.
@@ -45,7 +45,7 @@ def diff(old: str, new: str) -> str:
         a, b = a[1:], b[1:]
     while a and b and a[-1] == b[-1]:
         a, b = a[:-1], b[:-1]
-    return " → ".join(f"`{' '.join(words)}`" if words else "-" for words in (a, b))
+    return "→".join(f"`{' '.join(words)}`" if words else "-" for words in (a, b))
 
 
 def functions(file: str) -> list[str]:
@@ -65,15 +65,15 @@ def without_theorem() -> str:
 
 
 def page() -> str:
-    """Return the page of all theorems; a sentence of another page stands there once."""
-    parts, last = [HEAD], ""
+    """Return the page of all theorems; what is the same as in the row above is not said again."""
+    parts, last = [HEAD], ("", "", "", "")
     for t in sorted(THEOREMS, key=lambda t: [s.sentence for s in THEOREMS].index(t.sentence)):
-        sentence = DITTO if t.sentence == last else t.sentence
-        of = "" if t.page in (SPEC, t.fault[0]) or sentence == DITTO else f"{Path(t.page).name}: "
-        cells = (t.name, of + sentence, t.assumes, t.tool, f"{t.seconds:g}",
-                 f"{Path(t.fault[0]).name}: {diff(*t.fault[1:])}")  # fmt: skip
+        of = "" if t.page in (SPEC, t.fault[0]) else f"{Path(t.page).name}: "
+        said = of + t.sentence, t.assumes, t.tool, f"{Path(t.fault[0]).name}:"
+        proves, assumes, tool, file = (DITTO if a == b != "" else a for a, b in zip(said, last, strict=True))
+        cells = (t.name, proves, assumes, tool, f"{t.seconds:g}", f"{file} {diff(*t.fault[1:])}")
         parts.append("| " + " | ".join(c.replace("|", "\\|") for c in cells) + " |\n")
-        last = t.sentence
+        last = said
     parts.append("<!-- end -->\n\n## What is not proved\n\n")
     for line in NOT_PROVED:
         line = line.replace("{without}", without_theorem())

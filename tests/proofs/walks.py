@@ -16,6 +16,7 @@ REF = "usermod_c/kernels/ref/"
 I8, I32, U32 = INTEGERS["int8_t"], INTEGERS["int32_t"], INTEGERS["uint32_t"]
 ZERO, ONE = Poly(()), Poly.number(1)
 REACH = Poly.number(1 << 30)
+BYTES = Poly.number((1 << 31) - 1)  # MICA_MAX_BYTES: of a file, so of what it holds
 
 
 def number(v: Value) -> Poly:
@@ -120,28 +121,39 @@ def any_number(w: Walker, s: State, args: list[Value]) -> Value:
 
 
 def row_bytes(w: Walker, s: State, args: list[Value]) -> Value:
-    """Room for k weights and at most 15 bytes to fill it; of codes the bytes of a row."""
+    """Room for k weights and at most 3 bytes to fill it; of codes the bytes of a row (theorem `rows`)."""
     layout, k = (number(a) for a in args)
-    found = Poly.name("ROW_BYTES")
-    coded = eq(layout, Poly.number(CODES4))
-    s.facts.add(("or", (coded, both(le(k, found), le(found, k.plus(15))))))
-    return Number(found, U32)
+    w.prove(s, both(le(ZERO, k), le(k, BYTES)), "weights of a row")
+    if w.given.setdefault("ROW", Number(k)) != Number(k):
+        raise Unproved(f"{w.where}: a row of another length")
+    found = w.unknown(s, "ROW_BYTES", U32)
+    s.facts.add(le(found.poly, k.plus(3)))
+    s.facts.add(("or", (eq(layout, Poly.number(CODES4)), le(k, found.poly))))
+    w.given["ROW_BYTES"] = found
+    return found
 
 
-def requant_constants(n: str) -> dict[str, str]:
-    return dict.fromkeys(("p.ch.bias", "p.ch.mult", "p.ch.shift"), n)
+def coded(w: Walker, s: State, args: list[Value]) -> Value:
+    """mica_coded: one byte of a row, and one of the table's 16 weights (theorem `codes`)."""
+    table, row, i = args
+    assert isinstance(table, Pointer) and isinstance(row, Pointer)
+    w.prove(s, le(number(i).plus(1), number(w.given["ROW"])), "the number of a weight in its row")
+    w.access(s, table, Poly.number(16), "the table")
+    w.access(s, row, Poly.name("ROW_BYTES"), "a row of codes")
+    return any_number(w, s, args)
 
 
 CONTRACTS: dict[str, Contract] = {
     "mica_taps": taps_contract, "mica_sum": reads(0), "mica_dot": reads(1, 2), "mica_requant_s8": any_number,
     "mica_requant_s16": any_number, "mica_row_bytes": row_bytes, "mica_act_check": any_number, "dot": reads(1, 2),
+    "mica_coded": coded,
 }  # fmt: skip
 IMAGE = "p->win.in_h * p->win.in_w * p->win.in_c"
 OUTPUT = "p->win.out_h * p->win.out_w * p->win.out_c"
 WINDOW_HINTS = [
     *(("p->win.in_h - 1 - p->win.dilation_h", f"p->win.in_w{c}") for c in ("", " * p->win.in_c")),
     ("p->win.in_w - 1 - p->win.dilation_w", "p->win.in_c"),
-    ("65535 - a", "b * c * d"), ("65535 - a", "b"),
+    ("65535 - a", "b * c * d"), ("65535 - a", "b"), ("k + 3 - ROW_BYTES", "n"),
     ("p->win.out_h - row_begin", "p->win.out_w"), ("p->win.out_h - row_begin", "p->win.out_w * p->win.out_c"),
     ("p->win.out_h - 1 - oy", "p->win.stride_h"), ("p->win.out_w - 1 - ox", "p->win.stride_w"),
     ("p->win.out_h - 1 - oy", "p->win.out_w * p->win.out_c"), ("p->win.out_w - 1 - ox", "p->win.out_c"),
@@ -167,23 +179,24 @@ class Kernel:
     bounded: Iterable[tuple[str, str]] = ()
     grouped: str = ""  # the number of groups, of which in_c and out_c are multiples
     rows: str = "p->win.out_h"
+    weights: str = ""  # the bytes that the loader asks for, by the kernel's own function
 
 
-def walked(name: str) -> Proof:
-    """A reference kernel as a theorem's proof."""
+def walked(name: str, coded: bool | None = None) -> Proof:
+    """Return the proof of a reference kernel's theorem; of weights that are codes, or none, alone."""
     kernel = next(k for k in KERNELS if k.name == name)
 
     def prove(tree: Tree) -> str | None:
         try:
-            return None if walk(kernel, tree) else f"{kernel.name}: nothing was claimed"
+            return None if walk(kernel, tree, coded) else f"{kernel.name}: nothing was claimed"
         except Unproved as e:
             return str(e)
 
     return prove
 
 
-def walk(kernel: Kernel, tree: Tree) -> int:
-    """Follow the kernel on all that its check accepts; returns how many claims it took."""
+def walk(kernel: Kernel, tree: Tree, coded: bool | None) -> int:
+    """Follow the kernel on all that its check accepts; return how many claims it took."""
     source = read(tree, REF + kernel.file, "usermod_c/kernels/shape.c")
     given: dict[str, Value] = {}
     facts = Facts()
@@ -204,7 +217,6 @@ def walk(kernel: Kernel, tree: Tree) -> int:
     for way in w.call(State(facts, {}), f"mica_{kernel.name}_check", [Place("p"), what]):
         assert isinstance(way.result, Number)
         state = State(way.facts, {"p": Place("p")})
-        w.given["ROW_BYTES"] = w.unknown(state, "ROW_BYTES", U32)
         state.facts.add(eq(way.result.poly, ZERO))
         state.facts.natural |= {"row_begin", "row_end"}
         rows = w.number(state, parsed(kernel.rows)).poly
@@ -212,32 +224,46 @@ def walk(kernel: Kernel, tree: Tree) -> int:
         if state.facts.proves(False):
             continue
         args: list[Value] = [Place("p"), Number(begin, U32), Number(end, U32), what, Number(ZERO, U32)]
-        w.call(state, f"mica_{kernel.name}_ref", args)
+        for case, table in layouts(state, coded) if kernel.weights else [(state, 0)]:
+            if kernel.weights:  # theorem `load_blob`: they lie in the file, behind the table of their codes
+                found = w.number(case, parsed(kernel.weights)).poly
+                case.facts.add(le(found, BYTES))
+                w.given["WEIGHTS"] = Number(found.plus(-table))
+            w.call(case, f"mica_{kernel.name}_ref", args)
     return w.claims
 
 
-def codes(w: Walker, s: State, args: list[Value]) -> Value:
-    """dot_codes: k numbers of x, 16 weights, and codes that end in the row's bytes."""
-    _, x, table, row, k = args
-    assert isinstance(x, Pointer) and isinstance(table, Pointer) and isinstance(row, Pointer)
-    w.access(s, x, number(k), "x")
-    w.access(s, table, Poly.number(16), "the table")
-    w.access(s, row, Poly.name("ROW_BYTES"), "a row of codes")
-    return any_number(w, s, args)
+def layouts(s: State, coded: bool | None) -> list[tuple[State, int]]:
+    """Return the case of weights and that of codes, or one of them, and the bytes of the table before them."""
+    found = []
+    codes = eq(Poly.name("p.ch.layout"), Poly.number(CODES4))
+    for fact, table in ((negated(codes), 0), (codes, 16)):
+        if coded in (None, table > 0):
+            case = s.copy()
+            case.facts.add(fact)
+            found.append((case, table))
+    return found
 
 
 TENSORS = {"p.x": IMAGE, "p.y": OUTPUT}
 EACH = dict.fromkeys(("p.ch.bias", "p.ch.mult", "p.ch.shift", "p.bias", "p.mult", "p.shift"), "p->win.out_c")
+WEIGHTS = {"p.ch.weights": "WEIGHTS", "p.ch.table": "16"}
 ENTRIES = dict.fromkeys(("p.mult", "p.shift"), "p->entries")
 TAPS = [("p->win.kernel_h", "p->win.kernel_w")]
 OUTPUTS = ("p->win.out_c - 1 - o", "ROW_BYTES")
+CODES = [  # loops over all taps, inside the image or not
+    *((f"p->win.kernel_{a} - 1 - k{b}", f"p->win.dilation_{a}") for a, b in ("hy", "wx")),
+    ("p->win.in_h - 1 - iy", "p->win.in_w"), ("p->win.in_h - 1 - iy", "p->win.in_w * p->win.in_c"),
+    ("iy", "p->win.in_w"), ("iy", "p->win.in_w * p->win.in_c"), ("p->win.in_w - 1 - ix", "p->win.in_c"),
+    ("ix", "p->win.in_c"), ("p->groups - 1 - o / group_out", "group_in"),
+]  # fmt: skip
 KERNELS = [
     Kernel("max_pool2d_s8", "max_pool2d.c", TENSORS),
     Kernel("average_pool2d_s8", "average_pool2d.c", TENSORS | ENTRIES, bounded=TAPS),
     Kernel("pool_s16", "pool_s16.c", TENSORS | ENTRIES, bounded=TAPS),
     Kernel(
         "depthwise_conv2d_s8", "depthwise_conv2d.c",
-        TENSORS | EACH | {"p.ch.weights": "p->win.out_c * p->win.kernel_h * p->win.kernel_w"},
+        TENSORS | EACH | WEIGHTS, weights="mica_depthwise_conv2d_s8_weights_bytes(p)",
         hints=[("p->win.out_c - 1 - o", "p->win.kernel_h * p->win.kernel_w"),
                ("p->win.kernel_h - 1 - ky", "p->win.kernel_w"),
                ("p->win.kernel_h - ky0", "p->win.kernel_w")],
@@ -247,17 +273,20 @@ KERNELS = [
         bounded=TAPS, grouped="p.win.in_c",
     ),
     Kernel(
-        "conv2d_s8", "conv2d.c", TENSORS | EACH | {"p.ch.weights": "p->win.out_c * ROW_BYTES", "p.ch.table": "16"},
+        "conv2d_s8", "conv2d.c", TENSORS | EACH | WEIGHTS, weights="mica_conv2d_s8_weights_bytes(p)",
         hints=[
             OUTPUTS, ("p->groups - 1 - Q", "group_in"), ("p->groups - 2 - Q", "group_in"),
-            *((f"kernel_h - {k}", f"kernel_w{c}") for k in ("ky0", "ky1", "1 - ky") for c in ("", " * group_in")),
+            *((f"p->win.kernel_h - {k}", f"p->win.kernel_w{c}")
+              for k in ("ky0", "ky1", "1 - ky") for c in ("", " * group_in")),
             ("ky1", "kernel_w"), ("ky1", "kernel_w * group_in"),
-            *((f"kernel_w - {k}", "group_in") for k in ("kx0", "kx1", "1 - kx")),
+            *((f"p->win.kernel_w - {k}", "group_in") for k in ("kx0", "kx1", "1 - kx")), ("kx0 - kx1", "group_in"),
+            *CODES,
         ],
-        lemmas=[("p->groups - 1 - Q", "group_out"), ("p->groups - 2 - Q", "group_out")],
+        lemmas=[*((f"p->groups - {k} - Q", "group_out") for k in (1, 2)),
+                ("p->groups - 1 - o / group_out", "group_out")],
         invariants=[Invariant("o", "left", "first", "group_in", "Q",
                               "Q * group_out + group_out - left == o && 0 <= left && left <= group_out")],
-        contracts={"codes_ref": any_number}, grouped="p.groups",
+        grouped="p.groups",
     ),
     Kernel(
         "conv2d_s16", "conv2d_s16.c", TENSORS | EACH | {"p.weights": "p->win.out_c * reduction"},
@@ -272,12 +301,12 @@ KERNELS = [
     Kernel(
         "fully_connected_s8", "fully_connected.c",
         {"p.x": "p->rows * p->in_k", "p.y": "p->rows * p->out_n",
-         "p.ch.weights": "p->out_n * ROW_BYTES", "p.ch.table": "16",
+         **WEIGHTS,
          **dict.fromkeys(("p.ch.bias", "p.ch.mult", "p.ch.shift"), "p->out_n")},
         hints=[("p->rows - row_begin", "p->in_k"), ("p->rows - row_begin", "p->out_n"),
                ("p->rows - 1 - row", "p->in_k"),
                ("p->rows - 1 - row", "p->out_n"), ("p->out_n - 1 - o", "ROW_BYTES")],
-        contracts={"dot_offset": reads(1, 2), "dot_codes": codes}, rows="p->rows",
+        contracts={"dot_offset": reads(1, 2)}, rows="p->rows", weights="mica_fully_connected_s8_weights_bytes(p)",
     ),
 ]  # fmt: skip
 
