@@ -24,6 +24,7 @@ CHECKS = (
     "--bounds-check", "--pointer-check", "--signed-overflow-check", "--undefined-shift-check", "--div-by-zero-check",
     "--no-standard-checks", "--unwinding-assertions",
 )  # fmt: skip
+PARTS = ("include", "kernels", "kernels/isa/ref", "runtime")
 SECONDS = 400
 HERE = Path(__file__).parent
 
@@ -110,8 +111,46 @@ TABLES: tuple[Edit, ...] = (
       for n in ("TENSOR_NAME", "METADATA_KEY")),
     ("load.c", "mica_count(f, MICA_KIND_METADATA)", "some_count(f, MICA_KIND_METADATA)"),
 )  # fmt: skip
-EDITS = {"scan": SCAN, "channels": CHANNELS, "tensor": TENSOR, "name": NAME, "operands": OPERANDS, "io": IO,
-         "tables": TABLES}  # fmt: skip
+STEP: tuple[Edit, ...] = (
+    ("load.c", "if (check_name(&m->file, mica_u32(record", "if (some_name(&m->file, mica_u32(record"),
+    ("load.c", "if (read_operands(r, MICA_STEP_INPUTS, facts.least, facts.most, MICA_MAX_INPUTS, facts.x_type, "
+     "facts.last_type,\n", "if (some_operands(r, facts.least, facts.most, MICA_MAX_INPUTS,\n"),
+    ("load.c", "read_operands(r, MICA_STEP_OUTPUTS, 1, 1, MICA_MAX_OUTPUTS, facts.y_type, facts.y_type, &r->y,",
+     "some_operands(r, 1, 1, MICA_MAX_OUTPUTS, &r->y,"),
+    ("load.c", "if (!strip && mica_load_inputs(r, facts.in_place) != MICA_OK)", "if (!strip && some_status(err))"),
+)  # fmt: skip
+LOAD: tuple[Edit, ...] = (
+    ("load.c", "if (check_tables(m, err) != MICA_OK", "if (some_status(err) != MICA_OK"),
+    ("load.c", "for (uint32_t i = 0; i < m->info.n_steps; ++i) {",
+     f"for (uint32_t i = up_to(m->info.n_steps); i < m->info.n_steps; ++i, {STOP}) {{"),
+    ("load.c", "load_step(m, i, missing_kernels, NULL, &m->steps[i], err)", "some_step(m, i, &m->steps[i], err)"),
+)  # fmt: skip
+WHOLE: tuple[Edit, ...] = (
+    ("load.c", "static bool overlap(", "static mica_status_t some_memory(const mica_info_t *info, range_t mem, "
+     "range_t arena, range_t state,\n    mica_error_t *err);\nstatic bool overlap("),
+    ("load.c", "if (mica_scan(base, len, !(options & MICA_LOAD_CHECKED), ", "if (scan_of(base, len, "),
+    ("load.c", "if (check_memory(&info, mem_range, file_range, ", "if (some_memory(&info, mem_range, "),
+    ("load.c", "if (load(m, (options & MICA_LOAD_MISSING_KERNELS) != 0, err)", "if (some_load(m, err)"),
+)  # fmt: skip
+SINGLE: tuple[Edit, ...] = (
+    ("single.c", "bytes *= t->dims[i];", "bytes = some_product(bytes, t->dims[i]);"),
+    ("single.c", "? mica_load_inputs(r, facts->in_place)", "? some_status(r->err)"),
+)  # fmt: skip
+MOVE: tuple[Edit, ...] = (("load.c", "load_step(m, i, true, blobs, &step, err)", "some_status(err)"),)
+UNWIND = {"single": ("--unwindset", "mica_run_single.0:17")}  # MICA_MAX_PARAMS
+OPERATOR: tuple[Edit, ...] = (
+    ("op_conv.c", " mica_load_channels(", " some_channels("),
+    *((file, "mica_load_blob(r, ", "some_constant(r, ") for file in ("op_pool.c", "op_wide.c")),
+    *((file, ", MICA_BLOB_ALIGN)", ")") for file in ("op_pool.c", "op_wide.c")),
+    ("op_wide.c", ", MICA_ALIGN)", ")"),
+    ("op_wide.c", "n * mica_conv2d_s16_reduction(p)", "some_weights(n, mica_conv2d_s16_reduction(p))"),
+)  # fmt: skip
+OPERATORS = ("conv2d", "depthwise_conv2d", "conv_transpose2d", "max_pool2d", "average_pool2d", "pool_s16", "conv2d_s16")
+EDITS = {
+    "scan": SCAN, "channels": CHANNELS, "tensor": TENSOR, "name": NAME, "operands": OPERANDS, "io": IO,
+    "tables": TABLES, "step": STEP, "move": MOVE, "load": LOAD, "whole": WHOLE, "single": SINGLE,
+    **dict.fromkeys(OPERATORS, OPERATOR),
+}  # fmt: skip
 
 
 def proof(name: str, source: str = "loader.c") -> Callable[[Tree], str | None]:
@@ -127,8 +166,9 @@ def proof(name: str, source: str = "loader.c") -> Callable[[Tree], str | None]:
                     assert old in text, f"{file} has no '{old}'"
                     text = text.replace(old, new)
                 (Path(edited) / file).write_text(text, encoding="utf-8")
-            include = [f"-I{edited}", *(f"-I{c / part}" for part in ("include", "kernels", "runtime"))]
-            call = [*command(), *include, *CHECKS, "--function", f"prove_{name}", "--unwind", "12", str(HERE / source)]
+            include = [f"-I{edited}", *(f"-I{c / part}" for part in PARTS)]
+            call = [*command(), *include, *CHECKS, "--function", f"prove_{name}", "--unwind", "12",
+                    *UNWIND.get(name, ()), str(HERE / source)]  # fmt: skip
             try:
                 result = subprocess.run(call, capture_output=True, text=True, timeout=SECONDS, check=False)
             except subprocess.TimeoutExpired:
