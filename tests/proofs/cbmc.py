@@ -139,13 +139,16 @@ SINGLE: tuple[Edit, ...] = (
 MOVE: tuple[Edit, ...] = (("load.c", "load_step(m, i, true, blobs, &step, err)", "some_status(err)"),)
 UNWIND = {"single": ("--unwindset", "mica_run_single.0:17")}  # MICA_MAX_PARAMS
 OPERATOR: tuple[Edit, ...] = (
-    ("op_conv.c", " mica_load_channels(", " some_channels("),
+    *((file, " mica_load_channels(", " some_channels(") for file in ("op_conv.c", "op_dense.c")),
     *((file, "mica_load_blob(r, ", "some_constant(r, ") for file in ("op_pool.c", "op_wide.c")),
     *((file, ", MICA_BLOB_ALIGN)", ")") for file in ("op_pool.c", "op_wide.c")),
     ("op_wide.c", ", MICA_ALIGN)", ")"),
     ("op_wide.c", "n * mica_conv2d_s16_reduction(p)", "some_weights(n, mica_conv2d_s16_reduction(p))"),
 )  # fmt: skip
-OPERATORS = ("conv2d", "depthwise_conv2d", "conv_transpose2d", "max_pool2d", "average_pool2d", "pool_s16", "conv2d_s16")
+OPERATORS = (
+    "conv2d", "depthwise_conv2d", "conv_transpose2d", "max_pool2d", "average_pool2d", "pool_s16", "conv2d_s16",
+    "fully_connected",
+)  # fmt: skip
 EDITS = {
     "scan": SCAN, "channels": CHANNELS, "tensor": TENSOR, "name": NAME, "operands": OPERANDS, "io": IO,
     "tables": TABLES, "step": STEP, "move": MOVE, "load": LOAD, "whole": WHOLE, "single": SINGLE,

@@ -164,9 +164,11 @@ class Expressions:
         if path in self.given:
             return self.given[path]
         fields = path.split(".")
-        if fields[0] in self.copies:
-            found = self.field(state, ".".join([self.copies[fields[0]], *fields[1:]]))
-            return Place(path) if isinstance(found, Place) else found
+        for n in range(len(fields) - 1, 0, -1):
+            of = ".".join(fields[:n])
+            if of in self.copies:
+                found = self.field(state, ".".join([self.copies[of], *fields[n:]]))
+                return Place(path) if isinstance(found, Place) else found
         kind, what = self.type_of(self.source.types[self.roots[fields[0]]])
         for name in fields[1:]:
             assert kind == "struct", path
@@ -264,6 +266,11 @@ class Expressions:
         if node.op == "+":
             return v
         raise Unproved(f"{self.where}: {node.op} is not understood")
+
+    def _assignment(self, state: State, node: c_ast.Assignment) -> Value:
+        assert node.op == "=", node.op
+        self.assign(state, node.lvalue, self.value(state, node.rvalue))
+        return self.value(state, node.lvalue)
 
     def plus(self, state: State, a: Value, b: Value, sign: int = 1, text: str = "a step") -> Value:
         if isinstance(b, Pointer) and isinstance(a, Number):
@@ -441,7 +448,9 @@ class Expressions:
             s.local[target.name] = value
         elif isinstance(target, c_ast.UnaryOp) and target.op == "*":
             p = self.value(s, target.expr)
-            if isinstance(p, Place):
+            if isinstance(p, Place) and isinstance(value, Place):
+                self.copies[p.path] = value.path
+            elif isinstance(p, Place):
                 s.local[p.path] = value
             elif isinstance(p, Pointer) and p.base != "text":
                 self.access(s, p, Poly.number(1), "a write")

@@ -2,6 +2,7 @@
 // runs on, they are those of the tensors, and its constants are as long as it says.
 #include "loader.c"
 #include "op_conv.c"
+#include "op_dense.c"
 #include "op_pool.c"
 #include "op_wide.c"
 
@@ -55,8 +56,11 @@ static const void *some_constant(mica_step_record_t *r, uint32_t i, size_t bytes
 // A kernel's check, the numbers that it looks at beside the window, and its loader, which is proved. `ready` has to be
 // true of its constants.
 #define KERNEL(op, name, ready, ...) \
+    CHECKS(op, name, p->win, __VA_ARGS__) \
+    PROOF(op, name, ready, IMAGE(&p->win, r.x[0].dims, r.y.dims))
+#define CHECKS(op, name, window, ...) \
     static shape_t shape_##op(const mica_##name##_t *p) { \
-        return (shape_t) { p->win, { __VA_ARGS__ } }; \
+        return (shape_t) { window, { __VA_ARGS__ } }; \
     } \
     mica_status_t mica_##name##_check(const mica_##name##_t *p, const char **what) { \
         (void)what; \
@@ -70,7 +74,12 @@ static const void *some_constant(mica_step_record_t *r, uint32_t i, size_t bytes
         __CPROVER_assert(same(&shape), "constants of shapes that were accepted"); \
         constants = nondet_bool(); \
         return constants ? MICA_OK : MICA_ERR_RANGE; \
-    } \
+    }
+#define IMAGE(w, in, out) \
+    (r.x[0].rank == 4 && (in)[0] == 1 && (w)->in_h == (in)[1] && (w)->in_w == (in)[2] && (w)->in_c == (in)[3] \
+        && r.y.rank == 4 && (out)[0] == 1 && (w)->out_h == (out)[1] && (w)->out_w == (out)[2] \
+        && (w)->out_c == (out)[3])
+#define PROOF(op, name, ready, shapes) \
     void prove_##op(void) { \
         RECORD; \
         mica_step_t s = { .run = NULL };  /* load_step */ \
@@ -78,29 +87,28 @@ static const void *some_constant(mica_step_record_t *r, uint32_t i, size_t bytes
         mica_load_##op(&r, &s); \
         const mica_##name##_t *p = &s.p.op; \
         const shape_t shape = shape_##op(p); \
-        const mica_window_t *w = &p->win; \
-        const uint32_t *x = r.x[0].dims, *y = r.y.dims; \
         if (err.status == MICA_OK) { \
             __CPROVER_assert(same(&shape) && (ready), "shapes and constants are accepted"); \
             __CPROVER_assert((uint8_t *)p->x == r.x[0].data && (uint8_t *)p->y == r.y.data, "tensors"); \
-            __CPROVER_assert(r.x[0].rank == 4 && x[0] == 1 && r.y.rank == 4 && y[0] == 1, "one image"); \
-            __CPROVER_assert(w->in_h == x[1] && w->in_w == x[2] && w->in_c == x[3], "the shape of x"); \
-            __CPROVER_assert(w->out_h == y[1] && w->out_w == y[2] && w->out_c == y[3], "the shape of y"); \
+            __CPROVER_assert(shapes, "the shapes of the tensors"); \
             __CPROVER_assert(s.run == run_##op, "its function"); \
         } \
     }
 
 // The same of kernels with channels, and layouts of weights that they read.
 #define CHANNELS(op, groups, layouts) \
-    KERNEL(op, op##_s8, constants && loaded == &p->ch && p->x_zero == (int8_t)r.x[0].zero_point \
-        && ((layouts) >> p->ch.layout & 1), groups, p->ch.act_min, p->ch.act_max, p->ch.layout) \
+    KERNEL(op, op##_s8, LOADED(layouts) && p->x_zero == (int8_t)r.x[0].zero_point, groups, p->ch.act_min, \
+        p->ch.act_max, p->ch.layout) \
+    WEIGHTS(op, p->win.out_c)
+#define LOADED(layouts) (constants && loaded == &p->ch && ((layouts) >> p->ch.layout & 1))
+#define WEIGHTS(op, channels) \
     size_t mica_##op##_s8_weights_bytes(const mica_##op##_s8_t *p) { \
         const shape_t shape = shape_##op(p); \
         __CPROVER_assert(same(&shape), "weights of shapes that were accepted"); \
         return weights = nondet_size(); \
     } \
     uint32_t mica_##op##_s8_channels(const mica_##op##_s8_t *p) { \
-        return p->win.out_c; \
+        return channels; \
     }
 
 // Kernels with a factor for each of some entries.
@@ -134,3 +142,14 @@ static bool of_channels(void) {
 }
 
 KERNEL(conv2d_s16, conv2d_s16, constants && of_channels(), p->groups, p->act_min, p->act_max)
+
+// A matrix: the product of the dimensions before the last is one number, see load_shapes.
+static bool is_matrix(const mica_tensor_t *x, const mica_tensor_t *y, const mica_fully_connected_s8_t *p) {
+    return x->rank == y->rank && x->rank >= 1 && p->in_k == x->dims[x->rank - 1] && p->out_n == y->dims[y->rank - 1]
+        && (x->rank > 2 || p->rows == (x->rank == 1 ? 1 : x->dims[0]));
+}
+
+CHECKS(fully_connected, fully_connected_s8, { .out_c = p->out_n }, (int32_t)p->rows, p->in_k, p->ch.act_min,
+    p->ch.act_max, p->ch.layout)
+WEIGHTS(fully_connected, p->out_n)
+PROOF(fully_connected, fully_connected_s8, LOADED(MICA_FULLY_CONNECTED_S8_LAYOUTS), is_matrix(&r.x[0], &r.y, p))

@@ -124,6 +124,8 @@ LOADER = (
           ("average_pool2d", "pool", 36, ("(size_t)p->entries * 4", "(size_t)p->entries * 2")),
           ("pool_s16", "wide", 27, ("(size_t)p->entries * 4", "(size_t)p->entries * 2")),
           ("conv2d_s16", "wide", 27, ("BLOB_BIAS, n * 4,", "BLOB_BIAS, n * 2,")),
+          ("fully_connected", "dense", 8,
+           ("if (mica_load_checked(r, mica_fully", "if (!mica_load_checked(r, mica_fully")),
       )),
     ("check_io", "io steps.c", 1, LOAD_C, "bytes of one vector", SOUND, "check_io is_listed",
      ("load.c", "sum += (t.bytes + 3)", "sum += (t.bytes + 2)")),
@@ -230,6 +232,8 @@ THEOREMS = [
             ("average_pool2d", "pool", 5, ("window.c", "(uint16_t)(end - begin)", "(uint16_t)(end - begin + 1)")),
         )
     ),
+    Theorem("pixels_conv2d", "over an image one row high", Z3, "", 1, pieces.pixels,
+            (R + "op_conv.c", "* w->in_w > UINT16_MAX", "* w->in_w > UINT16_MAX + 1"), nightly=True, page=R + "op.h"),
     Theorem("rows", "a row of k weights", Z3, "its text", 0.2, rows.rows,
             (K + "shape.h", "i / 4 * 2 + i % 2", "i / 4 * 2 + i % 4"), page=K + "shape.h"),
     Theorem("record", "`bytes` is `record_bytes * count`", Z3, "its text", 0.1, walks.record,
@@ -244,9 +248,8 @@ THEOREMS = [
 # Each with what was tried, or what looks at it instead.
 NOT_PROVED = (
     "Functions of the loader: {without}, op_*.c without a row. No answer: mica_broadcast_shapes (24 s).",
-    "Kernels without a row. Fast kernels equal the reference by test. Walks trust mica_sum and mica_dot; that of "
-    "fully_connected_s8 also op_dense.c.",
-    "Pieces that mica_conv2d_by_pixels and mica_average_pool2d_by_channels cut.",
+    "Kernels without a row. Fast kernels equal the reference by test. Walks trust mica_sum and mica_dot.",
+    "Pieces that mica_average_pool2d_by_channels and op_dense.c cut.",
     "Arrays inside of structures: CBMC looks at whole objects.",
     "mica_crc32, TOKENS, ORDER (strips), the signature.",
     "armv6m: QUICK, crossed pairs, all assembly but requantisation. armv7m: the pairs of dense.S. armv7em, x86: sums "
