@@ -31,7 +31,7 @@ SPEC = "host_tools/mica/format/SPEC.md"
 MODEL_H = R + "model.h"
 LOAD_C = R + "load.c"
 KERNELS_H = "usermod_c/include/mica_kernels.h"
-ONCE = "read once, validated, and kept in memory"
+ONCE = "read once, validated"
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ LOADER = (
      SOUND, "mica_load_window", ("record.c", "i < 6 ? 1 : 0", "i < 5 ? 1 : 0")),
     ("step_constant", "constant", 3, R + "model.c", "addresses stay inside whatever it holds",
      SOUND, "", ("model.c", "*bytes <= data->bytes - offset", "*bytes <= data->bytes")),
-    ("check_sections", "scan tables.c", 9, MODEL_H, "once check.c has found their bounds sound", FILE,
+    ("check_sections", "scan tables.c", 9, MODEL_H, "found their bounds sound", FILE,
      "known_record_bytes file_crc mica_scan mica_check",
      ("check.c", "if (end > file->file_bytes) {\n            return", "if (end > len) {\n            return")),
     ("file_crc", "crc tables.c", 0.5, R + "check.c", "Of bytes [begin, end)", FILE, "mica_file_crc",
@@ -95,7 +95,7 @@ LOADER = (
      ("record.c", "2, (size_t)n * 4, MICA", "2, (size_t)n * 3, MICA")),
     ("check_memory", "memory steps.c", 20, LOAD_C, "the model's memory share bytes", "", "overlap check_memory",
      ("load.c", "y - x < a.bytes", "y - x + 1 < a.bytes")),
-    ("load_inputs", "inputs steps.c", 1.5, MODEL_H, "or shares bytes with the output", "one arena", "mica_load_inputs",
+    ("load_inputs", "inputs steps.c", 1.5, MODEL_H, "shares bytes with the output", "one arena", "mica_load_inputs",
      ("load.c", "x < y + r->y.bytes &&", "x + 1 < y + r->y.bytes &&")),
     ("read_operands", "operands steps.c", 5, LOAD_C, "Reads the tensors of a step", SOUND,
      "read_operands", ("load.c", "i >= least && i < *used", "i < *used")),
@@ -135,7 +135,7 @@ LOADER = (
 THEOREMS = [
     Theorem("requant_s8", RULE, Z3, f"1 <= shift; {MODEL}", 0.5, requantisation.s8,
             (K + "requant.h", "t >> (shift - 1)) + 1) >> 1;\n    } else", "t >> (shift - 1)) + 0) >> 1;\n    } else")),
-    Theorem("requant_s8_up", "the clamp to int8 that follows is on the exact value", Z3, f"shift < 1; {MODEL}", 2,
+    Theorem("requant_s8_up", "clamp to int8 that follows is on the exact value", Z3, f"shift < 1; {MODEL}", 2,
             requantisation.s8_up, (K + "requant.h", "1 << (30 + shift))) >> (31", "1 << (29 + shift))) >> (31")),
     Theorem("requant_fast", RULE, Z3, f"FAST; {MODEL}", 0.5, requantisation.fast,
             (K + "requant.h", "(2 * acc) * mult >> 32", "(2 * acc) * mult >> 31")),
@@ -192,7 +192,7 @@ THEOREMS = [
             "five torn pages; three pushes", 4, power.halves,
             ("firmware/mica/slots.py", "found.sort(key=lambda h: -h.sequence)", "found.sort(key=lambda h: h.sequence)"),
             page="firmware/mica/slots.py"),
-    Theorem("learner_power_cut", "whenever power fails, the other one is whole", STATES,
+    Theorem("learner_power_cut", "the other one is whole", STATES,
             "a cut file begins as the new one", 0.1, power.learner,
             ("firmware/mica/learn.py", "{1 - k if k >= 0 else 0}", "{k if k >= 0 else 0}"),
             page="firmware/mica/learn.py"),
@@ -234,6 +234,8 @@ THEOREMS = [
     ),
     Theorem("pixels_conv2d", "over an image one row high", Z3, "", 1, pieces.pixels,
             (R + "op_conv.c", "* w->in_w > UINT16_MAX", "* w->in_w > UINT16_MAX + 1"), nightly=True, page=R + "op.h"),
+    Theorem("lengths", "sum of x[i] * w[i]", Z3, "", 0.1, walks.lengths,
+            (K + "shape.h", "w != end; ++w)", "w != end + 1; ++w)"), page=K + "shape.h"),
     Theorem("rows", "a row of k weights", Z3, "its text", 0.2, rows.rows,
             (K + "shape.h", "i / 4 * 2 + i % 2", "i / 4 * 2 + i % 4"), page=K + "shape.h"),
     Theorem("record", "`bytes` is `record_bytes * count`", Z3, "its text", 0.1, walks.record,
@@ -248,7 +250,7 @@ THEOREMS = [
 # Each with what was tried, or what looks at it instead.
 NOT_PROVED = (
     "Functions of the loader: {without}, op_*.c without a row. No answer: mica_broadcast_shapes (24 s).",
-    "Kernels without a row. Fast kernels equal the reference by test. Walks trust mica_sum and mica_dot.",
+    "Kernels without a row. Fast kernels equal the reference by test. The walk of conv2d_s16 trusts its dot.",
     "Pieces that mica_average_pool2d_by_channels and op_dense.c cut.",
     "Arrays inside of structures: CBMC looks at whole objects.",
     "mica_crc32, TOKENS, ORDER (strips), the signature.",

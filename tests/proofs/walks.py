@@ -103,10 +103,11 @@ def taps_contract(w: Walker, s: State, args: list[Value]) -> None:
 
 
 def reads(*counted: int) -> Contract:
-    """Return the contract of a function that reads as many elements as its last argument says."""
+    """Return the contract of a function that reads as many elements as its last argument says (theorem `lengths`)."""
 
     def contract(w: Walker, s: State, args: list[Value]) -> Value:
         n = number(args[-1])
+        w.prove(s, le(ZERO, n), "a length that is below 0")
         for k in counted:
             p = args[k]
             assert isinstance(p, Pointer)
@@ -114,6 +115,23 @@ def reads(*counted: int) -> Contract:
         return Number(fresh("sum"), I32, data=True)
 
     return contract
+
+
+def lengths(tree: Tree) -> str | None:
+    """Prove of sums and dot products that they read n elements of each buffer, for every n from 0 on."""
+    source = read(tree, "usermod_c/kernels/shape.c", REF + "fully_connected.c")
+    w = Walker(source, {"a": "n", "b": "n"}, {})
+    n, a, b = Poly.name("n"), Pointer("a", ZERO, "int8_t"), Pointer("b", ZERO, "int8_t")
+    acc = Number(ZERO, data=True)
+    calls: dict[str, list[Value]] = {"mica_sum": [a], "mica_dot": [acc, a, b], "dot_offset": [acc, a, b]}
+    try:
+        for name, args in calls.items():
+            facts = Facts(natural={"n"})
+            facts.add(both(le(ZERO, n), le(n, BYTES)))
+            w.call(State(facts, {}), name, [*args, Number(n)])
+    except Unproved as e:
+        return str(e)
+    return None if w.claims else "nothing was claimed"
 
 
 def any_number(w: Walker, s: State, args: list[Value]) -> Value:
@@ -280,6 +298,7 @@ KERNELS = [
               for k in ("ky0", "ky1", "1 - ky") for c in ("", " * group_in")),
             ("ky1", "kernel_w"), ("ky1", "kernel_w * group_in"),
             *((f"p->win.kernel_w - {k}", "group_in") for k in ("kx0", "kx1", "1 - kx")), ("kx0 - kx1", "group_in"),
+            ("kx1 - kx0", "group_in"),
             *CODES,
         ],
         lemmas=[*((f"p->groups - {k} - Q", "group_out") for k in (1, 2)),
@@ -294,7 +313,7 @@ KERNELS = [
             ("p->win.out_c - 1 - o", "reduction"), ("p->groups - 1 - o / group_out", "group_in"),
             *((f"p->win.kernel_h - {k}", f"p->win.kernel_w{c}")
               for k in ("ky0", "1 - ky") for c in ("", " * group_in")),
-            *((f"p->win.kernel_w - {k}", "group_in") for k in ("kx1", "kx0", "1 - kx")),
+            *((f"p->win.kernel_w - {k}", "group_in") for k in ("kx1", "kx0", "1 - kx")), ("kx1 - kx0", "group_in"),
         ],
         lemmas=[("p->groups - 1 - o / group_out", "group_out")], grouped="p.groups",
     ),
