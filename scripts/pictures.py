@@ -69,8 +69,7 @@ def page(answers: list[str]) -> str:
         parts.append(f"## {title}\n\n{about}:\n\n```\n$ {command}\n{answer}\n```\n")
     parts.append(
         "## In a browser\n\n`mica report digits.mica --data digits_test.npz`; the rest of the page is below: graph, "
-        "memory, layers.\n\n"
-        "![The report page: sizes, boards, accuracy](report.png)\n"
+        "memory, layers.\n\n![The report page: sizes, boards, accuracy](report.png)\n"
     )
     return "\n".join(parts)
 

@@ -182,9 +182,8 @@ class _Cutting:
             raise MicaError(f"{n} parts of a model with {len(self.cutter)} steps", todo="try fewer parts")
         if (misfit := self._misfit) is not None:
             raise MicaError(
-                f"no cut into {n} parts fits {self.board.name}; steps {misfit.piece.first} to "
-                f"{misfit.piece.end - 1} do not: "
-                f"{misfit.prediction.reasons[0]}",
+                f"no cut into {n} parts fits {self.board.name}; steps {misfit.piece.first} to {misfit.piece.end - 1} "
+                f"do not: {misfit.prediction.reasons[0]}",
                 todo="try more parts",
             )
         raise MicaError(f"no cut into {n} parts: each has one that takes more than {LARGEST:,} bytes in a request")

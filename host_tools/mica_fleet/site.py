@@ -121,8 +121,7 @@ class Site:
             )
             + f"pattern read mica/{self.fleet}/blob/#\n"
             f"\nuser {COORDINATOR}\ntopic readwrite mica/{self.fleet}/#\ntopic readwrite "
-            "homeassistant/device/+/config\n"
-            f"\nuser {WATCHER}\n"
+            f"homeassistant/device/+/config\n\nuser {WATCHER}\n"
             + "".join(f"topic read mica/{self.fleet}/from/+/{what}\n" for what in ("state", "stat", "have", "event"))
             + f"topic read mica/{self.fleet}/said/#\ntopic read homeassistant/#\n"
             # The patterns above are of every user.

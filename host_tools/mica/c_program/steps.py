@@ -141,9 +141,8 @@ class Loaded(NativeModel):
         taken = [f"{kind or 'int32_t '}a{k}" for k, kind in enumerate(varying.values())]
         given = "".join(f"    p{''.join(path)} = a{k};\n" for k, path in enumerate(varying))
         return (
-            f"static void rows_{step}({', '.join([*taken, 'uint32_t rows'])}) {{\n"
-            f"    mica_{kernel}_t p = step_{step};\n{given}"
-            f"    {self._kernel(step)}(&p, 0, rows, SCRATCH);\n}}"
+            f"static void rows_{step}({', '.join([*taken, 'uint32_t rows'])}) {{\n    mica_{kernel}_t p = "
+            f"step_{step};\n{given}    {self._kernel(step)}(&p, 0, rows, SCRATCH);\n}}"
         )
 
     def _call(self, step: int, p: Any, rows: int, varying: dict[Path_, str]) -> str:

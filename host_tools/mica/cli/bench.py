@@ -21,11 +21,9 @@ ESTIMATED = "cycles (estimate)"  # by another core's table, since no table of th
 
 JSON_KEYS = (
     "file, target, unit (cycles, instructions or seconds), estimate (true for cycles that are one), total, overhead "
-    "(outside of layers), instructions (counted beside such cycles, else null), free_heap (with the model "
-    "loaded), runs, "
-    "macs_per_second (null where the unit is no time), layers[] (index, name, kernel, macs, cost, flash, "
-    "instructions, share, "
-    "macs_per_second, runs_in), functions[] with --functions (name, instructions, cycles, share)"
+    "(outside of layers), instructions (counted beside such cycles, else null), free_heap (with the model loaded), "
+    "runs, macs_per_second (null where the unit is no time), layers[] (index, name, kernel, macs, cost, flash, "
+    "instructions, share, macs_per_second, runs_in), functions[] with --functions (name, instructions, cycles, share)"
 )
 
 

@@ -32,9 +32,8 @@ from mica.run.host import HostRunner
 WORST = 5  # layers that are printed
 
 JSON_KEYS = (
-    "a, b (file, size, weight_bytes, arena_bytes, scratch_want, steps, macs, time, metric, value, "
-    "float_value, agreement, sqnr_db, worst_output, worst_layers[]), agreement, sqnr_db, samples, board, "
-    "same_file, layers[]"
+    "a, b (file, size, weight_bytes, arena_bytes, scratch_want, steps, macs, time, metric, value, float_value, "
+    "agreement, sqnr_db, worst_output, worst_layers[]), agreement, sqnr_db, samples, board, same_file, layers[]"
 )
 
 

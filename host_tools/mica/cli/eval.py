@@ -24,16 +24,13 @@ MATRIX = 20  # classes whose confusion matrix fits a screen
 WORST = 10  # of more classes, those that are printed
 
 JSON_KEYS = (
-    "target, metric, value, float_value, agreement, samples, inferences, confusion (a row for each class, "
-    "a column for each answer), classes[] (class, samples, recall, precision); of texts: perplexity; of recordings "
-    "with time stamps: "
-    "words, hits, missed, false_alarms, false_alarms_an_hour, delay_ms (negative: before the end of a word), seconds, "
-    "recordings, background (of "
-    "them), labels[] (label, threshold, words, hits, missed, false_alarms), thresholds[] (threshold of all words; "
-    "hits, missed, false_alarms, "
-    "false_alarms_an_hour, delay_ms, labels[]), gates[] (gate, hits, missed, false_alarms, ran); of --head: kind, "
-    "taught (samples), value (right of them), accepted (of them), taken (of others), auc, "
-    "labels[], confusion[] (label, answers)"
+    "target, metric, value, float_value, agreement, samples, inferences, confusion (a row for each class, a column for "
+    "each answer), classes[] (class, samples, recall, precision); of texts: perplexity; of recordings with time "
+    "stamps: words, hits, missed, false_alarms, false_alarms_an_hour, delay_ms (negative: before the end of a word), "
+    "seconds, recordings, background (of them), labels[] (label, threshold, words, hits, missed, false_alarms), "
+    "thresholds[] (threshold of all words; hits, missed, false_alarms, false_alarms_an_hour, delay_ms, labels[]), "
+    "gates[] (gate, hits, missed, false_alarms, ran); of --head: kind, taught (samples), value (right of them), "
+    "accepted (of them), taken (of others), auc, labels[], confusion[] (label, answers)"
 )
 
 
@@ -41,12 +38,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", metavar="M.mica")
     target.add_data(
         parser,
-        "an .npz with the arrays x and y, or tokens and lengths of texts (docs/packing.md has the others). Or a "
-        "table (.csv, .tsv) "
-        "with a column label. Or a folder with a folder of sound files or pictures for each label. Or long recordings: "
-        "sound files, each with "
-        "a .txt beside it that has lines of BEGIN END LABEL in seconds. One without .txt is background, in which every "
-        "event is a false alarm",
+        "an .npz with the arrays x and y, or tokens and lengths of texts (docs/packing.md has the others). Or a table "
+        "(.csv, .tsv) with a column label. Or a folder with a folder of sound files or pictures for each label. Or "
+        "long recordings: sound files, each with a .txt beside it that has lines of BEGIN END LABEL in seconds. One "
+        "without .txt is background, in which every event is a false alarm",
     )
     target.add_on(parser)
     parser.add_argument("--float", metavar="MODEL.onnx", dest="float_model", help="compare with the float model")

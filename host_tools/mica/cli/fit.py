@@ -29,10 +29,9 @@ if TYPE_CHECKING:
     from mica.compile.board_fit import Proposal
 
 JSON_KEYS = (
-    "file, board, fits, reasons[], notes[], ram, flash, time (unit, total, overhead, error, milliseconds, "
-    "flash, flash_milliseconds, revision), layers[] (index, name, kernel, macs, cost, flash, error), "
-    "c (code, constants, ram: bytes; compiler; null without --c), "
-    "heads[] (kind, examples[], bytes[], labels[])"
+    "file, board, fits, reasons[], notes[], ram, flash, time (unit, total, overhead, error, milliseconds, flash, "
+    "flash_milliseconds, revision), layers[] (index, name, kernel, macs, cost, flash, error), c (code, constants, ram: "
+    "bytes; compiler; null without --c), heads[] (kind, examples[], bytes[], labels[])"
 )
 
 

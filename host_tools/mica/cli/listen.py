@@ -46,8 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--suggest",
         action="store_true",
         help="propose thresholds: SOUND.wav, or a folder of recordings, has .txt files with lines of BEGIN END LABEL "
-        "(mica eval -h); at most "
-        "one false alarm an hour, then the most hits",
+        "(mica eval -h); at most one false alarm an hour, then the most hits",
     )
     parser.add_argument("--seconds", metavar="S", type=float, help="of a microphone; default: until Ctrl-C")
 

@@ -200,9 +200,8 @@ def report(r: dict[str, Any]) -> str:
     ]
     if r["background"]:
         lines.append(
-            f"{r['background']} of {r['recordings']} recordings have no {detection.STAMPS} beside them: they "
-            "are background, "
-            "where every event is a false alarm"
+            f"{r['background']} of {r['recordings']} recordings have no {detection.STAMPS} beside them: they are "
+            "background, where every event is a false alarm"
         )
     if r["delay_ms"] is not None:
         when = "after" if r["delay_ms"] >= 0 else "before"

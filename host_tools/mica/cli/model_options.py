@@ -83,9 +83,8 @@ def add_arguments(parser: argparse.ArgumentParser, board: bool = True, data: boo
         nargs="?",
         const="",
         help="the output is this tensor, for heads that learn on a board (mica teach); by default what stands before "
-        "the last dense layer. "
-        "TENSOR:max and TENSOR:mean pool a feature map. mica info MODEL lists tensors. Without a MODEL the features of "
-        "--frontend are it",
+        "the last dense layer. TENSOR:max and TENSOR:mean pool a feature map. mica info MODEL lists tensors. Without "
+        "a MODEL the features of --frontend are it",
     )
     options.add(
         parser.add_argument_group("memory"),
@@ -122,10 +121,9 @@ def add_arguments(parser: argparse.ArgumentParser, board: bool = True, data: boo
         "--tokens",
         metavar="FILE[,begin=N][,end=N][,padding=N][,unknown=N][,space][,plain][,merges]",
         help="the vocabulary of a language model, or of one that classifies texts, for the file: a tokenizer.json, a "
-        "JSON list of pieces, or "
-        "a vocab.txt. begin and end are the tokens around a text, space puts a space before it, merges merges the "
-        "pieces of a list in its "
-        "order (BPE). plain drops capitals, accents and marks that are no pieces",
+        "JSON list of pieces, or a vocab.txt. begin and end are the tokens around a text, space puts a space before "
+        "it, merges merges the pieces of a list in its order (BPE). plain drops capitals, accents and marks that are "
+        "no pieces",
     )
     file.add_argument("--key", metavar="FILE", help="sign the file with this key, so that a board can tell whose it is")
     target.add_custom(parser)

@@ -22,12 +22,10 @@ if TYPE_CHECKING:
     from mica.compile import State
 
 JSON_KEYS = (
-    "file, size, weight_bytes, arena_bytes, scratch_min, scratch_want, arena_lower_bound, "
-    "activation_bytes, peak_step, macs, strips[], fed, layers[], signed, accuracy, quality (sqnr_db, "
-    "plus_minus_db, agreement, samples, outputs[] (name, kind, sqnr_db, plus_minus_db, error, largest, distinct, "
-    "expected, alike, "
-    "found, others, of, beyond_db, flat), worst_output, worst_layer, data, cannot_tell, line, warnings[]), "
-    "recipe (name, tried)"
+    "file, size, weight_bytes, arena_bytes, scratch_min, scratch_want, arena_lower_bound, activation_bytes, peak_step, "
+    "macs, strips[], fed, layers[], signed, accuracy, quality (sqnr_db, plus_minus_db, agreement, samples, outputs[] "
+    "(name, kind, sqnr_db, plus_minus_db, error, largest, distinct, expected, alike, found, others, of, beyond_db, "
+    "flat), worst_output, worst_layer, data, cannot_tell, line, warnings[]), recipe (name, tried)"
 )
 
 

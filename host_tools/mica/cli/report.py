@@ -12,11 +12,10 @@ from mica.file import codec
 from mica.report.facts import BOARDS
 
 JSON_KEYS = (
-    "name, size, version, arena_bytes, scratch_want, scratch_min, state_bytes, macs, weight_bytes, "
-    "inputs[], outputs[], "
-    "layers[] (name, kernel, inputs, output, macs, weight_bytes, live_bytes), peak_step, front_end, strips[], boards[] "
-    "(board, core, fits, "
-    "reasons, unit, total, milliseconds, flash_milliseconds, layers), evaluation (as `eval`), metadata"
+    "name, size, version, arena_bytes, scratch_want, scratch_min, state_bytes, macs, weight_bytes, inputs[], "
+    "outputs[], layers[] (name, kernel, inputs, output, macs, weight_bytes, live_bytes), peak_step, front_end, "
+    "strips[], boards[] (board, core, fits, reasons, unit, total, milliseconds, flash_milliseconds, layers), "
+    "evaluation (as `eval`), metadata"
 )
 
 

@@ -27,8 +27,7 @@ def add_on(parser: argparse.ArgumentParser) -> None:
         metavar="T",
         default="host",
         help="host (default), an emulated board (MPS2_AN385, RPI_PICO@emu, ...; see mica boards), a port "
-        "(/dev/ttyACM0, COM5, "
-        "socket://...), auto, or a fleet (usb:all, fleet:UNIX*3,MPS2_AN385, fleet:plant)",
+        "(/dev/ttyACM0, COM5, socket://...), auto, or a fleet (usb:all, fleet:UNIX*3,MPS2_AN385, fleet:plant)",
     )
     add_memory(parser)
     add_custom(parser)

@@ -54,9 +54,8 @@ SETTINGS: dict[str, tuple[str, str, Callable[[str], Any], str]] = {
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     data = (
-        "a folder with a folder of sound files, pictures or .npz files for each label, or with files of one label, "
-        "its own name. Or an "
-        ".npz with x and y, or a table with a column label"
+        "a folder with a folder of sound files, pictures or .npz files for each label, or with files of one label, its "
+        "own name. Or an .npz with x and y, or a table with a column label"
     )
     kind = "prototype, the default: the nearest mean; softmax: weights for each label; "
     kind += "anomaly: far from all that was learnt"

@@ -109,12 +109,10 @@ def report(r: dict[str, Any]) -> str:
         return f"equal: {r['layers']} layers, {r['samples']} samples, every byte the same on {r['target']} and host"
     if not d["index"]:
         return (
-            f"DIFFERENT: sample {d['sample']}, layer {d['layer']} ({printable(d['name'])}, {d['kernel']}): its "
-            "bytes changed "
-            "between two runs of the same input"
+            f"DIFFERENT: sample {d['sample']}, layer {d['layer']} ({printable(d['name'])}, {d['kernel']}): its bytes "
+            "changed between two runs of the same input"
         )
     return (
         f"DIFFERENT: sample {d['sample']}, layer {d['layer']} ({printable(d['name'])}, {d['kernel']}), index "
-        f"{d['index']}: "
-        f"host {d['host']}, {r['target']} {d['target']}; {d['differing']} of {d['size']} values differ"
+        f"{d['index']}: host {d['host']}, {r['target']} {d['target']}; {d['differing']} of {d['size']} values differ"
     )

@@ -50,9 +50,8 @@ def sample(s: State) -> State:
     front = None if s.sound is None else s.sound.front
     if s.unknown and s.sound is not None and isinstance(front, FrontEnd) and front.keeps and front.has_noise:
         s.warn(
-            f"--frontend {s.sound.text}: its noise begins anew with each sample of calibration, and goes on "
-            "in the packed "
-            "model: ranges may be too wide"
+            f"--frontend {s.sound.text}: its noise begins anew with each sample of calibration, and goes on in the "
+            "packed model: ranges may be too wide"
         )
     s.samples = _samples(s)
     if s.unknown and s.calibration is not None:

@@ -459,8 +459,7 @@ def _unlike_the_model(g: Graph, name: str, seen: Sequence[np.ndarray], low: floa
     if pixels and size > PIXELS * expected:
         return (
             f"whole numbers from {low:.0f} to {high:.0f}; the first layer's weights expect numbers around "
-            f"{expected:.2g}. Scale "
-            "them as in training, x / 255 perhaps (of pictures --pixel-scale 1/255)"
+            f"{expected:.2g}. Scale them as in training, x / 255 perhaps (of pictures --pixel-scale 1/255)"
         )
     if size > BEYOND * expected or size < expected / BEYOND:
         return (

@@ -210,14 +210,12 @@ METADATA_KEYS = {
     LISTEN_MEAN: "of how many outputs that mean is; without it 3; several as for `listen_threshold`",
     "picture": "colours of the picture that the input is, and how their bytes become int8; see Pictures",
     "part": "of a model that was cut: which part of which file, and the tensors that it takes and gives, by their "
-    "numbers there; the first "
-    "part has what the whole said, under names that begin with `whole.`",
+    "numbers there; the first part has what the whole said, under names that begin with `whole.`",
     "joins": "outputs that are parts of one array, a line for each array: number of parts, axis, name",
     "scores": "place among the arrays of predict() of the one that holds scores of the classes, -1: none; without it "
     "the first that is no int32",
     "weights": "numbers of the steps whose constants are to be copied from flash into RAM, as far as it goes, those "
-    "first that gain most for a "
-    "byte; without it those that multiply, in their order",
+    "first that gain most for a byte; without it those that multiply, in their order",
     "missing": "NaN: the model has learnt missing values, which are NaN among its features",
     "columns": "names of the columns of the table that the model was packed with, in the order of its input, one per "
     "line; of more than 1,000 bytes `sha256:` and their SHA-256",

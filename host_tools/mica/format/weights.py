@@ -165,9 +165,8 @@ CODES4 = CodeLayout(
     "codes4",
     3,
     f"{CODES} int8 values, then a row of 4-bit numbers of them for each channel, filled up with zeros to a multiple "
-    f"of {ROW_ALIGN} "
-    "bytes: of each four weights first a byte for weights 0 and 2, then one for 1 and 3, the first of both in "
-    "the lower half",
+    f"of {ROW_ALIGN} bytes: of each four weights first a byte for weights 0 and 2, then one for 1 and 3, the first of "
+    "both in the lower half",
     align=ROW_ALIGN,
 )
 LAYOUTS = (PLAIN, ROWS, OFFSET_ROWS, CODES4)

@@ -36,8 +36,7 @@ class Bound:
             if size > self.each:
                 raise ValueError(
                     f"it would fold to a constant of shape {list(shape)}, {size:,} bytes; expected at most "
-                    f"{self.each:,} "
-                    "(64 MB and 4 times the file)"
+                    f"{self.each:,} (64 MB and 4 times the file)"
                 )
 
     def take(self, arrays: Iterable[np.ndarray]) -> None:

@@ -368,9 +368,8 @@ class _Importer:
         state, n, x, out = self.state, len(points), proto.input[0], proto.output[-1]
         if len(state.shape(x)) != 2 or state.shape(x)[0] != 1 or not given_scaled(state.graph, x):
             raise ValueError(
-                "distances to rows of training data; only scalers and imputers of the input may stand in "
-                "front of them. "
-                "Leave out what else does (a PCA), or take a forest or an SVM behind it"
+                "distances to rows of training data; only scalers and imputers of the input may stand in front of "
+                "them. Leave out what else does (a PCA), or take a forest or an SVM behind it"
             )
         names = [state.fresh(f"{out}.{what}") for what in ("row", "root")[: 1 + rooted]]
         vectors = machine(points, measure, (), np.zeros(0), np.zeros(0))

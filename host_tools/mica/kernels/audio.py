@@ -356,15 +356,14 @@ PCAN = Kernel(
         *("log_places", "mult", "shift", *ACT),
     ),
     doc=(
-        "Sound to features of speech, a gain for each band that follows its noise. x int16 [...,S], y [...,F,C], "
-        "all other dimensions 1, F = 1 + (S - frame) / hop "
-        "rounded down: row r comes of the samples from r * hop on, and of the noise in the rows before. "
-        "Where there is a second input, int8 [...,4,C], the noise goes on from it: y [...,F+4,C] has that behind the "
-        "last frame in its last 4 rows, which are bytes of 32 bits, the lowest first, each counted from its tensor's "
-        "zero point on, modulo 256. See the notes. fft a power of two, 32 to 2048, frame <= fft; "
-        "bands = C; twiddles [fft/2+fft/4,2]; filters [C+1,2]; gains [gains,2]; lut [125]; logs [129]; even, odd, "
-        "least 0 to 2**14; places 0 to 16; snr_shift 0 to 31; "
-        "correction -31 to 31; log_places 0 to 10. Needs scratch: 4 * (fft / 2 + 1 + C) bytes."
+        "Sound to features of speech, a gain for each band that follows its noise. x int16 [...,S], y [...,F,C], all "
+        "other dimensions 1, F = 1 + (S - frame) / hop rounded down: row r comes of the samples from r * hop on, and "
+        "of the noise in the rows before. Where there is a second input, int8 [...,4,C], the noise goes on from it: y "
+        "[...,F+4,C] has that behind the last frame in its last 4 rows, which are bytes of 32 bits, the lowest first, "
+        "each counted from its tensor's zero point on, modulo 256. See the notes. fft a power of two, 32 to 2048, "
+        "frame <= fft; bands = C; twiddles [fft/2+fft/4,2]; filters [C+1,2]; gains [gains,2]; lut [125]; logs [129]; "
+        "even, odd, least 0 to 2**14; places 0 to 16; snr_shift 0 to 31; correction -31 to 31; log_places 0 to 10. "
+        "Needs scratch: 4 * (fft / 2 + 1 + C) bytes."
     ),
     min_inputs=1,
     x_type="int16",

@@ -34,10 +34,8 @@ CUSTOM = Kernel(
     params=(),
     doc=(
         "An operator of the user's own. definition: JSON in UTF-8, an object with the strings `op`, its name, and "
-        "`attributes`, an "
-        "object. On a board y is what the function registered under that name makes of the inputs, one to four, "
-        "of any shape; a "
-        "board without such a function refuses the file."
+        "`attributes`, an object. On a board y is what the function registered under that name makes of the inputs, "
+        "one to four, of any shape; a board without such a function refuses the file."
     ),
     min_inputs=1,
     rules=lambda x, y, p: {"definition": (ANY_LENGTH,)},

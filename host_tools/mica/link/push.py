@@ -217,9 +217,8 @@ def _write_half(
         sizes = {file.name: file.size for file in kept} | {name: len(data) for name, data in new.items()}
         largest = sorted(sizes, key=lambda name: -sizes[name])[:3]
         raise Unsupported(
-            f"{board.name}: {len(image):,} bytes are needed, {there.room:,} are there (half of its ROMFS "
-            "window); the largest "
-            f"are {', '.join(f'{name} ({sizes[name]:,})' for name in largest)}",
+            f"{board.name}: {len(image):,} bytes are needed, {there.room:,} are there (half of its ROMFS window); the "
+            f"largest are {', '.join(f'{name} ({sizes[name]:,})' for name in largest)}",
             todo="mica rm takes one away",
         )
     places = romfs.places(image)

@@ -94,8 +94,7 @@ class Detector:
         if min(means) < 1 or settings.step < 0 or not 0 < min(levels) <= max(levels) <= 1 or settings.dead_ms < 0:
             raise MicaError(
                 f"listening with threshold {', '.join(f'{x:g}' for x in levels)}, mean {', '.join(map(str, means))}, "
-                f"step {settings.step}, "
-                f"dead time {settings.dead_ms} ms",
+                f"step {settings.step}, dead time {settings.dead_ms} ms",
                 todo="expected a threshold up to 1, a mean of 1 or more, and no negative times",
             )
         self.settings = settings

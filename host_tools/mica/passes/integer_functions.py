@@ -301,9 +301,8 @@ def _rows_of(g: Graph, node: Node, x: str, axis: int, rows: Array) -> str:
     shape[axis] = rows.size
     if math.prod(shape) > MOST:
         raise ValueError(
-            f"the {rows.size} places that it computes with choose from {math.prod(shape)} elements; {MOST} "
-            "are supported: "
-            "cut the model before it, and choose on the host"
+            f"the {rows.size} places that it computes with choose from {math.prod(shape)} elements; {MOST} are "
+            "supported: cut the model before it, and choose on the host"
         )
     y = g.new_value(f"{x}.rows", shape)
     g.insert_before(node, Node("Gather", node.name, [x, g.new_const(f"{y}.at", rows)], [y], {"axis": axis}))

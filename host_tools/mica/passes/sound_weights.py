@@ -31,9 +31,8 @@ def run(g: Graph) -> Graph:
             with refusals.at(node):
                 what = "NaN" if np.isnan(data).any() else "infinity"
                 raise ValueError(
-                    f"its constant '{i}' holds {what} ({int(bad.sum()):,} of {data.size:,} values); the "
-                    "model is damaged "
-                    "there, or its training went wrong"
+                    f"its constant '{i}' holds {what} ({int(bad.sum()):,} of {data.size:,} values); the model is "
+                    "damaged there, or its training went wrong"
                 )
     refusals.stop()
     return g

@@ -65,8 +65,7 @@ def text(f: Mapping[str, Any]) -> str:
     transform = "" if f["columns"] == len(f["bands"]) else f", of which a cosine transform makes {f['columns']}"
     return (
         f"{rate}{f['rows']} rows, each of a frame of {f['frame']} samples every {f['hop']}; a Fourier transform of "
-        f"{f['fft']} points; "
-        f"{len(f['bands'])} bands{transform}."
+        f"{f['fft']} points; {len(f['bands'])} bands{transform}."
     )
 
 

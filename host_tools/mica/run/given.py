@@ -31,8 +31,7 @@ def saturating(model: ModelFile, sample: Sequence[np.ndarray]) -> list[str]:
         outside = int(np.sum((x < low - (high - low)) | (x > high + (high - low))))
         if outside:
             lines.append(
-                f"input '{t.name}': {outside} of {x.size} values are far outside of {low:.4g} to "
-                f"{high:.4g}, all that the "
-                "model can be given, and are cut off; is the input scaled as for --calib?"
+                f"input '{t.name}': {outside} of {x.size} values are far outside of {low:.4g} to {high:.4g}, all that "
+                "the model can be given, and are cut off; is the input scaled as for --calib?"
             )
     return lines

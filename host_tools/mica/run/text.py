@@ -106,10 +106,8 @@ def _on_board(runner: BoardRunner, wish: Wish) -> Iterator[str]:
     stop = tuple(s.encode() for s in wish.stop)
     answers.ask(
         runner.board,
-        "import mica\n"
-        f"_text = mica.generate(remote.model, str(_prompt, 'utf-8'), {wish.max_tokens}, {wish.temperature!r}, "
-        f"{wish.top_k}, "
-        f"[str(s, 'utf-8') for s in {stop!r}], {wish.seed})",
+        f"import mica\n_text = mica.generate(remote.model, str(_prompt, 'utf-8'), {wish.max_tokens}, "
+        f"{wish.temperature!r}, {wish.top_k}, [str(s, 'utf-8') for s in {stop!r}], {wish.seed})",
     )
     while True:
         answer = answers.ask(

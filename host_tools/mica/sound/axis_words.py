@@ -142,9 +142,8 @@ def _bands(text: str, edges: tuple[float, ...], rate: int, fft: int) -> tuple[tu
     empty = next((b for b, (_, n) in enumerate(bands) if n < 1), None)
     if empty is not None:
         raise MicaError(
-            f"--frontend {text}: band {empty}, {edges[empty]:g} to {edges[empty + 1]:g} Hz, holds none of the "
-            "lines, which are "
-            f"{rate / fft:g} Hz apart",
+            f"--frontend {text}: band {empty}, {edges[empty]:g} to {edges[empty + 1]:g} Hz, holds none of the lines, "
+            f"which are {rate / fft:g} Hz apart",
             todo="take fewer bands or a larger fft",
         )
     return bands

@@ -88,8 +88,7 @@ PRESETS: Mapping[str, str] = {
     "pcan:micro-wakeword": "rate=16000,frame=480,hop=160,fft=512,mels=40,fmin=125,fmax=7500,tables=library",
     # librosa.pcen of 2**31 times a mel spectrogram with power=1 and center=False, as its own page has it
     "pcen:librosa": "frame=2048,hop=512,fft=2048,rate=22050,mels=128,fmin=0,scale=slaney,norm=slaney,"
-    "power=1,unit=65536,"
-    "time=0.4,alpha=0.98,delta=2,r=0.5,eps=1e-6,start=1",
+    "power=1,unit=65536,time=0.4,alpha=0.98,delta=2,r=0.5,eps=1e-6,start=1",
     # openWakeWord's melspectrogram.onnx, and the tenth and 2 that its program adds; a window of 400 amid 512 points
     "logmel:openwakeword": "rate=16000,frame=400,hop=160,fft=512,mels=32,fmin=60,fmax=3800,scale=slaney,norm=slaney,"
     "power=2,unit=1,least=1e-10,log=db,times=1/10,plus=2",

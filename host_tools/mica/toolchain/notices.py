@@ -187,11 +187,9 @@ def notices(name: str, found: Linked, tree: Path) -> str:
         return path.relative_to(tree).as_posix() if path.is_relative_to(tree) else "/".join(path.parts[-3:])
 
     parts = [
-        f"NOTICES for the firmware {name}\n\n"
-        "The firmware contains mica, MicroPython and parts of other projects. This file has the copyright notices "
-        "and licences\n"
-        "of all that was linked into it. It was made from the linker's map: see "
-        "host_tools/mica/toolchain/notices.py.\n",
+        f"NOTICES for the firmware {name}\n\nThe firmware contains mica, MicroPython and parts of other projects. "
+        "This file has the copyright notices and licences\nof all that was linked into it. It was made from the "
+        "linker's map: see host_tools/mica/toolchain/notices.py.\n",
         _titled("mica", own_licence()),
     ]
     theirs = [path for path in sorted(found.sources) if not any(path.is_relative_to(folder) for folder in ours)]

@@ -57,8 +57,7 @@ def report(r: dict[str, Any]) -> str:
         [
             text.table(("part", "board", "answers", "a second", "ms", "predicted"), each, "rlrrrr"),
             f"{r['rate']:,.1f} samples a second ({r['samples']:,} in {r['seconds']:.1f} s); an answer takes "
-            f"{r['p50_ms']:.0f} ms (half), "
-            f"{r['p99_ms']:.0f} ms (99 of 100), {r['longest_ms']:.0f} ms (the longest)",
+            f"{r['p50_ms']:.0f} ms (half), {r['p99_ms']:.0f} ms (99 of 100), {r['longest_ms']:.0f} ms (the longest)",
             f"boards lost {r['lost_boards']}, requests asked again {r['asked_again']}, wrong {r['wrong']}",
         ]
     )

@@ -16,19 +16,14 @@ from mica.errors import MicaError
 from mica_fleet.cli import cut as fleet_cut
 
 JSON_KEYS = (
-    "ls: fleet, broker, boards[] (board, "
-    "state, machine, core, mica, heap, models, session, runs, errors, ms, times[] (path, part, ms, predicted_ms), "
-    "problem); doctor: findings[] (found, ok, todo); "
-    "eval: as mica eval; run: target, samples, seconds, output; init: fleet, file, broker; broker: broker, pid; join, "
-    "leave: boards; "
-    "push, rollback: fleet, reason, seconds, boards[] (board, state, reason); "
-    "teach: fleet, size, file, labels[] (label, examples), boards[] (board, state, reason); serve: url, queue, models; "
-    "bench: target, samples, seconds, "
-    "rate, p50_ms, p99_ms, longest_ms, boards (requests of each), stages[] (part, board, answers, ms, predicted_ms), "
-    "asked_again, lost_boards, wrong; cut: board, objective, link (rate, "
-    "delay_ms, measured), parts[] (file, first, steps, ram, flash, takes, gives, ms, fits, reasons[]), rate, "
-    "latency_ms, whole (fits, ram, "
-    "flash, ms, rate), better"
+    "ls: fleet, broker, boards[] (board, state, machine, core, mica, heap, models, session, runs, errors, ms, times[] "
+    "(path, part, ms, predicted_ms), problem); doctor: findings[] (found, ok, todo); eval: as mica eval; run: target, "
+    "samples, seconds, output; init: fleet, file, broker; broker: broker, pid; join, leave: boards; push, rollback: "
+    "fleet, reason, seconds, boards[] (board, state, reason); teach: fleet, size, file, labels[] (label, examples), "
+    "boards[] (board, state, reason); serve: url, queue, models; bench: target, samples, seconds, rate, p50_ms, "
+    "p99_ms, longest_ms, boards (requests of each), stages[] (part, board, answers, ms, predicted_ms), asked_again, "
+    "lost_boards, wrong; cut: board, objective, link (rate, delay_ms, measured), parts[] (file, first, steps, ram, "
+    "flash, takes, gives, ms, fits, reasons[]), rate, latency_ms, whole (fits, ram, flash, ms, rate), better"
 )
 
 

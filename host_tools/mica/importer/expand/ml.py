@@ -302,9 +302,8 @@ def _coupled(
     own = n.emit("Gather", [flat, n.constant("own", np.arange(classes) * (classes + 1))], axis=1)
     n.emit("LpNormalization", [own], n.proto.output[1], axis=1, p=1)
     n.state.graph.warnings.append(
-        f"'{n.proto.output[1]}': probabilities of {classes} classes are computed in a closed form, and not by "
-        "libsvm's iteration: "
-        "on data of 3 classes they are within 0.02 of it, of 10 within 0.1; labels are the same"
+        f"'{n.proto.output[1]}': probabilities of {classes} classes are computed in a closed form, and not by libsvm's "
+        "iteration: on data of 3 classes they are within 0.02 of it, of 10 within 0.1; labels are the same"
     )
 
 

@@ -127,9 +127,8 @@ def _words(f: Forest, qx: Quant, step: float) -> tuple[list[int], list[int]]:
                 far = len(words) - jump - 1
                 if far > tabular.MOST_JUMP:
                     raise ValueError(
-                        f"a tree is too large: {2 * far:,} bytes on one side of a node, "
-                        f"{2 * tabular.MOST_JUMP:,} at most. "
-                        "Train it with fewer leaves (max_leaf_nodes, max_depth)"
+                        f"a tree is too large: {2 * far:,} bytes on one side of a node, {2 * tabular.MOST_JUMP:,} at "
+                        "most. Train it with fewer leaves (max_leaf_nodes, max_depth)"
                     )
                 words[jump] = tabular.INSIDE | far
             if f.column[i] < 0:

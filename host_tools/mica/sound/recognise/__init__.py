@@ -175,9 +175,8 @@ def _front_end(g: Graph, samples: int, v: Logs, frames: np.ndarray, columns: np.
     if found.between:
         g.warnings.append(
             f"the transform of frames of {len(found.window)} samples is no power of two: its lines are taken between "
-            "those of one of "
-            f"{fft:,} points, {fft // (1 << (len(found.window) - 1).bit_length())} times the work of n_fft="
-            f"{1 << (len(found.window) - 1).bit_length()}"
+            f"those of one of {fft:,} points, {fft // (1 << (len(found.window) - 1).bit_length())} times the work of "
+            f"n_fft={1 << (len(found.window) - 1).bit_length()}"
         )
     return FrontEnd(
         rate=rate,
@@ -227,6 +226,5 @@ def _why_not(g: Graph, node: Node) -> str:
     stage = {Lines: "real and imaginary parts", Bands: "energies of bands"}.get(type(last), "samples")
     return (
         f"of it {stage} go into node '{met.name}' ({met.op}); expected squares or sizes, a matrix of filters of at "
-        "least 0, and a logarithm: "
-        "8 bits hold no spectrum without one"
+        "least 0, and a logarithm: 8 bits hold no spectrum without one"
     )
