@@ -149,10 +149,10 @@ def test_short_clips_are_padded(folder: Path, tmp_path: Path, capsys: pytest.Cap
     short = write_wav(tmp_path / "some" / "low" / "a.wav", tone(rng, "low", 1500))
     write_wav(tmp_path / "some" / "low" / "b.wav", tone(rng, "low", 1400))
     write_wav(tmp_path / "some" / "high" / "c.wav", tone(rng, "high"))
-    padded = write_wav(tmp_path / "padded.wav", np.pad(sounds.read(short, 16000), (0, 100)))
+    padded = write_wav(tmp_path / "padded.wav", np.pad(sounds.read(short, 16000), 50))
     assert main(["run", model, str(short)]) == 0
     found = capsys.readouterr()
-    assert f"{short} has 0.09 s; the model takes 0.10 s: silence was put behind it" in found.err
+    assert f"{short} has 0.09 s; the model takes 0.10 s: silence was added" in found.err
     assert main(["run", model, str(padded)]) == 0
     assert capsys.readouterr() == (found.out, "")
     assert main(["eval", model, str(tmp_path / "some")]) == 0

@@ -10,10 +10,13 @@ import numpy as np
 import pytest
 import recorded
 
+import mica
 from mica.errors import MicaError
+from mica.file.codec import decode
 from mica.reference import axes
+from mica.run import sound
 from mica.sound import front_ends
-from mica.training import spectra
+from mica.training import families, onnx_file, run, spectra
 from mica.training.augment import Recipe, recipe_of
 from mica.training.examples import Examples, read
 from mica.training.split import split
@@ -30,7 +33,7 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     }
 
 
-SHAPES = {"sound": (36, 16000), "motion": (108, 100, 6), "picture": (24, 24, 24, 1), "table": (60, 3)}
+SHAPES = {"sound": (36, 15840), "motion": (108, 100, 6), "picture": (24, 24, 24, 1), "table": (60, 3)}
 
 
 @pytest.mark.parametrize("kind", SHAPES)
@@ -172,6 +175,28 @@ def test_features_are_those_of_the_packed_front_end(folders: dict[str, Path]) ->
         assert raw.dtype == np.int16
         expected = np.stack([axes.compute(front, row).reshape(made.shape) for row in raw])
         np.testing.assert_allclose(made.plain(found.inputs[:4]), expected, rtol=1e-4, atol=1e-3)
+
+
+def test_evaluation_hears_a_file_as_training_did(tmp_path: Path) -> None:
+    """Clips that are shorter than what a model takes, as long, a little longer and much longer, at two rates."""
+    rng = np.random.default_rng(5)
+    for rate in (16000, 8000):
+        for label in ("up", "other"):
+            for k, seconds in enumerate((0.41, 0.7, 0.99, 1.0, 1.2, 1.4, 1.6, 3.5)):
+                x = recorded.whistle(label, rng, rate, seconds)
+                recorded.recorder.save(tmp_path / f"{rate}" / label, k, x, rate)
+        found = read(tmp_path / f"{rate}")
+        made = recipe_of(found)
+        network = families.plans("sound", ())[-1].build(rng, made.shape, 2, made.mean, made.spread)
+        (tmp_path / "net.onnx").write_bytes(onnx_file.model(network, made.shape, found.names))
+        given = run.given(made, found.inputs)
+        options = {"frontend": str(made.front_end), "labels": found.names, "plain": True}
+        packed = mica.pack(tmp_path / "net.onnx", given, **options)
+        said: list[str] = []
+        heard = sound.read_folder(tmp_path / f"{rate}", decode(packed.data), said.append)
+        order = sorted(range(len(found)), key=lambda k: found.names[found.labels[k]])
+        np.testing.assert_array_equal(heard.x.reshape(given.shape), given[order])
+        np.testing.assert_array_equal([found.names[k] for k in found.labels[order]], [found.names[k] for k in heard.y])
 
 
 def test_pictures_whose_sides_matter_are_not_mirrored(tmp_path: Path) -> None:

@@ -156,10 +156,21 @@ def clipped(samples: np.ndarray) -> str:
 
 
 def pieces(path: str | Path, rate: int, n: int) -> np.ndarray:
-    """A file as int16 [pieces, n], one behind the other; what is left at its end counts for nothing.
-    Shorter than one piece, it is padded. Raises MicaError."""
-    samples = padded(read(path, rate), n)
-    return samples[: len(samples) // n * n].reshape(-1, n)
+    """Return a file as int16 [pieces, n]: see `cut`. Raises MicaError."""
+    return cut(read(path, rate), n)
+
+
+def cut(x: np.ndarray, n: int) -> np.ndarray:
+    """Return int16 samples as [pieces, n]: a short clip with silence around it, the loudest part of one that is a
+    little longer, the parts of a long one. Training, calibration and evaluation all hear a file so."""
+    if len(x) <= n:
+        before = (n - len(x)) // 2
+        return np.pad(x, (before, n - len(x) - before))[None]
+    if len(x) < 1.5 * n:
+        energy = np.cumsum(np.concatenate([[0.0], x.astype(np.float64) ** 2]))
+        start = int(np.argmax(energy[n:] - energy[:-n]))
+        return x[None, start : start + n]
+    return x[: len(x) // n * n].reshape(-1, n)
 
 
 def padded(samples: np.ndarray, n: int) -> np.ndarray:
@@ -174,12 +185,10 @@ def padding(paths: Sequence[str | Path], rate: int, n: int) -> str:
     if not short:
         return ""
     if len(paths) == 1:
-        return (
-            f"{paths[0]} has {min(short.values()):.2f} s; the model takes {n / rate:.2f} s: silence was put behind it"
-        )
+        return f"{paths[0]} has {min(short.values()):.2f} s; the model takes {n / rate:.2f} s: silence was added"
     return (
         f"{len(short)} of {len(paths)} recordings are shorter than the {n / rate:.2f} s that the model takes "
-        f"(the shortest: {min(short.values()):.2f} s): silence was put behind them"
+        f"(the shortest: {min(short.values()):.2f} s): silence was added"
     )
 
 

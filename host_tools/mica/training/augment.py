@@ -15,11 +15,10 @@ import numpy as np
 from mica.data import sounds
 from mica.errors import MicaError
 from mica.ir.axes import Front
-from mica.ir.front_end import FrontEnd
 from mica.listen.detection import recordings
 from mica.sound import front_ends
 from mica.training import families, spectra
-from mica.training.examples import Examples
+from mica.training.examples import Examples, frames
 
 F = np.float32
 OTHER = 0.3  # of a batch of sound: everything else, where there is such a label
@@ -52,8 +51,7 @@ class Recipe:
     def raw(self, inputs: np.ndarray) -> np.ndarray:
         """Return examples as calibration and the packed model take them: int16 samples, pixels from 0 to 1, numbers."""
         if self.examples.kind == "sound":
-            assert isinstance(self._front, FrontEnd)
-            return np.clip(np.rint(self._fitted(inputs) * 32768), -(2**15), 2**15 - 1).astype(np.int16)
+            return np.clip(np.rint(inputs * 32768), -(2**15), 2**15 - 1).astype(np.int16)
         if self.examples.kind == "picture":
             return (inputs / 255).astype(F)
         if self.examples.kind == "motion" and _whole(inputs):
@@ -90,13 +88,6 @@ class Recipe:
         order = np.argsort(labels, kind="stable")
         first = np.concatenate([[0], np.cumsum(there)])[:-1]
         return np.asarray(order[first[chosen] + (rng.random(size) * there[chosen]).astype(np.int64)])
-
-    def _fitted(self, x: np.ndarray) -> np.ndarray:
-        """Return the middle of sound, as much as the front end takes."""
-        assert isinstance(self._front, FrontEnd)
-        n = self._front.samples
-        start = max(0, (x.shape[1] - n) // 2)
-        return np.pad(x[:, start : start + n], ((0, 0), (0, max(0, n - x.shape[1]))))
 
     def _heard(self, rng: np.random.Generator, x: np.ndarray) -> np.ndarray:
         """Return clips [n, samples] of another place in time, speed, loudness, and with noise."""
@@ -151,13 +142,7 @@ def recipe_of(examples: Examples, noise: Path | None = None, front_end: str | No
 def _of_sound(examples: Examples, noise: Path | None, text: str | None) -> Recipe:
     samples, rate = examples.inputs.shape[1], round(examples.rate)
     noises = _noises(rate, noise)
-    if text not in (None, families.SCALE):
-        front, text = front_ends.find_front(text, front_ends.shape_alone(text), "the network")
-        if front.rate != rate:
-            raise MicaError(f"--frontend {text}: is for {front.rate:,} Hz, and the recordings have {rate:,}")
-        return _normal(Recipe(examples, text, front_ends.shape_alone(text)[1:], *_one(), front, noises))
-    frame = max(128, round(0.03 * rate))
-    hop = round(frame * 2 / 3)
+    frame, hop = frames(rate)
     rows = 1 + (samples - frame) // hop
     if rows < 4:
         raise MicaError(f"recordings of {samples} samples", todo=f"expected {frame + 3 * hop} or more at {rate:,} Hz")

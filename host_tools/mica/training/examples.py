@@ -211,39 +211,33 @@ def _each(files: Sequence[_File], read: Callable[[Path], T], notes: list[str]) -
     return found
 
 
+def frames(rate: int) -> tuple[int, int]:
+    """Return the samples of a spectrum, and from one to the next."""
+    frame = max(128, round(0.03 * rate))
+    return frame, round(frame * 2 / 3)
+
+
 def _sounds(files: Sequence[_File], notes: list[str]) -> tuple[list[_Piece], float]:
     clips = _each(files, sounds.read_any, notes)
     rates = Counter(rate for _, (_, rate) in clips)
     rate = min(max(rates, key=lambda r: (rates[r], r)), HIGHEST)
     if (lower := sum(n for r, n in rates.items() if r < rate)) > 0:
         notes.append(
-            f"{lower} of {len(clips)} clips have fewer than {rate:,} samples a second: resampled, but "
-            "they hold no high "
-            "tones; record all at one rate"
+            f"{lower} of {len(clips)} clips have fewer than {rate:,} samples a second: resampled, but they hold no "
+            "high tones; record all at one rate"
         )
     lengths = [len(x) / r for file, (x, r) in clips if file.label.strip("_").lower() not in BACKGROUND]
+    frame, hop = frames(rate)
     n = round(rate * min(max(1.0, float(np.median(lengths or [1.0]))), LONGEST))
+    n = max(0, n - frame) // hop * hop + frame  # as much as a packed model takes
     clipped, pieces = 0, []
     for file, (x, found) in clips:
         clipped += bool(sounds.clipped(x))
-        cut = _cut(x if found == rate else sounds.read(file.path, rate), n)
+        cut = sounds.cut(x if found == rate else sounds.read(file.path, rate), n)
         pieces += _pieces(file, [piece.astype(np.float32) / 32768 for piece in cut], n / rate)
     if clipped:
         notes.append(f"{clipped} of {len(clips)} clips are clipped; record with less gain")
     return _loud(pieces, notes), float(rate)
-
-
-def _cut(x: np.ndarray, n: int) -> list[np.ndarray]:
-    """Return pieces of n samples: a short clip with silence around it, the loudest part of one that is a little
-    longer, the parts of a long one."""
-    if len(x) <= n:
-        before = (n - len(x)) // 2
-        return [np.pad(x, (before, n - len(x) - before))]
-    if len(x) < 1.5 * n:
-        energy = np.cumsum(np.concatenate([[0.0], x.astype(np.float64) ** 2]))
-        start = int(np.argmax(energy[n:] - energy[:-n]))
-        return [x[start : start + n]]
-    return list(x[: len(x) // n * n].reshape(-1, n))
 
 
 def _pieces(file: _File, cut: Sequence[np.ndarray], step: float) -> list[_Piece]:

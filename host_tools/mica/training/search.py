@@ -45,10 +45,6 @@ class Contract:
     ram: int | None = None
     flash: int | None = None
 
-    @property
-    def given(self) -> bool:
-        return (self.ms, self.ram, self.flash) != (None, None, None)
-
 
 @dataclass(frozen=True)
 class Candidate:
