@@ -127,7 +127,8 @@ def main() -> None:
         known = min(1.0, training.done / CYCLE)
         changed, some = int(known * CHANGED * size), np.flatnonzero(y < labels * max(0.1, known))
         rows = rng.choice(some, size)
-        heard = [augment._hidden(rng, recipe.plain(recipe._heard(rng, x[rows[:changed]])))] if changed else []
+        speaks = recipe._heard(rng, x[rows[:changed]], np.zeros(changed, bool))
+        heard = [augment._hidden(rng, recipe.plain(speaks))] if changed else []
         return np.concatenate([*heard, recipe.plain(x[rows[changed:]])]), y[rows]
 
     training.run(batch, CYCLE * CYCLES, lambda t: bool(print(t.done, t.losses[-1:], end="\r")) or True)

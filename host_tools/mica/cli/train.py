@@ -9,11 +9,13 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import functools
+import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mica.cli import options, outputs, text
 from mica.errors import MicaError
+from mica.listen import detection, suggest
 from mica.printable import three_digits
 
 if TYPE_CHECKING:
@@ -39,8 +41,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         --minutes M         how long it may take (5)
         --seed N            of all chance (0)
         --noise FOLDER      noise to mix with sound
-        --alarms N          thresholds for N false alarms an hour of --background
-        --background FOLDER  long recordings without the words
+        --alarms N          thresholds for N false alarms an hour of --background (1 with --say)
+        --background FOLDER  long recordings without the words (--say makes some)
         --report F.html     write a page to look at
         """,
         ms={"type": float},
@@ -61,13 +63,13 @@ def run(args: argparse.Namespace) -> int:
     for option, path in (("-o", output), ("-o", output.with_suffix(".onnx")), ("--report", args.report)):
         if path:
             outputs.check(option, Path(path), [("the data", args.data)])
-    if (args.alarms is None) != (args.background is None):
+    if not args.say and (args.alarms is None) != (args.background is None):
         raise MicaError("--alarms and --background go together", todo="give both, or none")
     names = {field.name for field in dataclasses.fields(training.Options)}
     given = {name: value for name, value in vars(args).items() if name in names}
-    other = args.alarms is not None or bool(args.say)
+    alarms = args.alarms if args.alarms is not None else suggest.MOST_AN_HOUR if args.say else None
     chosen = training.Options(
-        **given, other=other, name=output.stem, resume=output.with_name(f".{output.name}.training")
+        **given, other=alarms is not None, name=output.stem, resume=output.with_name(f".{output.name}.training")
     )
     line = _Line()
     heard = None
@@ -76,10 +78,17 @@ def run(args: argparse.Namespace) -> int:
             say.make(args.say, Path(args.data), progress=lambda done, of: line("speaking", done, of))
         result = training.train(args.data, chosen, text.say, line, watch)
         result.save(output)
-        if args.alarms is not None:
-            background = Path(args.background)
-            told = functools.partial(line, "listening")
-            heard = wake.choose(result.packed, result.held, background, args.alarms, told)
+        if alarms is not None and result.kind == "sound":
+            with tempfile.TemporaryDirectory(prefix="mica-") as made:
+                if not args.background:
+                    say.make(args.say, Path(made), judging=True)
+                told = functools.partial(line, "listening")
+                heard = wake.choose(result.packed, result.held, Path(args.background or made), alarms, told)
+            data = detection.with_thresholds(result.packed, heard.thresholds)
+            if (most := chosen.contract().flash) is None or len(data) <= most:
+                cost = dataclasses.replace(result.cost, flash=len(data))
+                result = dataclasses.replace(result, packed=data, cost=cost)
+                result.save(output)
     if result.saved:
         result.saved.forget()
     if args.report:

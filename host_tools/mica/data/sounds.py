@@ -162,7 +162,7 @@ def pieces(path: str | Path, rate: int, n: int) -> np.ndarray:
 
 def cut(x: np.ndarray, n: int) -> np.ndarray:
     """Return int16 samples as [pieces, n]: a short clip with silence around it, the loudest part of one that is a
-    little longer, the parts of a long one. Training, calibration and evaluation all hear a file so."""
+    little longer, the parts of a long one. Training, calibration and evaluation take a file so."""
     if len(x) <= n:
         before = (n - len(x)) // 2
         return np.pad(x, (before, n - len(x) - before))[None]

@@ -15,7 +15,7 @@ import numpy as np
 from mica.data import sounds
 from mica.errors import MicaError
 from mica.file import scores
-from mica.file.codec import ModelFile
+from mica.file.codec import ModelFile, decode, encode
 from mica.format import output_groups
 from mica.format.schema import LISTEN_MEAN, LISTEN_THRESHOLD, MEAN, THRESHOLD
 from mica.run import sound
@@ -63,6 +63,15 @@ def settings_of(model: ModelFile) -> Settings:
             f"metadata {LISTEN_THRESHOLD} and {LISTEN_MEAN}: expected two numbers, or two for each label",
             todo="pack the model again",
         ) from None
+
+
+def with_thresholds(packed: bytes, thresholds: Mapping[str, float]) -> bytes:
+    """Return a packed model whose file names its words' thresholds, so that a board needs none in its program."""
+    model = decode(packed)
+    levels = {label: thresholds.get(label, THRESHOLD) for label in scores.labels(model)}
+    model.metadata[LISTEN_THRESHOLD] = " ".join(f"{level:g}" for level in levels.values())
+    model.metadata[LISTEN_MEAN] = " ".join([str(MEAN)] * len(levels))
+    return encode(model)
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,10 @@ from mica.training import families, spectra
 from mica.training.examples import Examples, frames
 
 F = np.float32
-OTHER = 0.3  # of a batch of sound: everything else, where there is such a label
+OTHER = 0.3  # of a batch of sound: everything else at least, where there is such a label
+HARD = 0.5  # of that: by how much a network takes it for a word
+QUIET = 0.15  # of everything else beside one word: nobody speaks
+AT_ONCE = 256  # examples that the network judges
 MELS = 20
 SHIFT = 0.3  # seconds
 NOISY, TALK = 0.8, 0.3  # of the clips get noise; of these, so many other people's words
@@ -47,6 +50,23 @@ class Recipe:
     _front: Front | None = None
     _noises: tuple[np.ndarray, ...] = field(default=(), repr=False)
     _mirrors: bool = False
+    _hard: np.ndarray | None = None  # how often to draw each example, where it is of everything else
+
+    def harder(self, network: families.Model) -> "Recipe":
+        """Return a recipe that draws of everything else what a network takes for the word more often, if there is one
+        word."""
+        inputs, other = self.examples.inputs, self.examples.background
+        if self.examples.kind != "sound" or not self._one_word:
+            return self
+        some = [inputs[k : k + AT_ONCE] for k in range(0, len(inputs), AT_ONCE)]
+        p = np.concatenate([network.probabilities(self.plain(x)) for x in some])
+        hard = np.where(other[self.examples.labels], 1e-3 + p[:, ~other].sum(axis=1), 0)
+        return replace(self, _hard=hard / hard.sum())
+
+    @property
+    def _one_word(self) -> bool:
+        other = self.examples.background
+        return bool(other.any() and (~other).sum() == 1)
 
     def raw(self, inputs: np.ndarray) -> np.ndarray:
         """Return examples as calibration and the packed model take them: int16 samples, pixels from 0 to 1, numbers."""
@@ -70,7 +90,9 @@ class Recipe:
         x = self.examples.inputs[rows]
         kind = self.examples.kind
         if kind == "sound":
-            x = self.plain(self._heard(rng, x))
+            share = QUIET if self._one_word else 0.0
+            quiet = self.examples.background[self.examples.labels[rows]] & (rng.random(size) < share)
+            x = self.plain(self._heard(rng, x, quiet))
             return (_hidden(rng, x) if self._front and x.ndim == 3 else x), self.examples.labels[rows]
         if kind != "table":
             x = _moved(rng, x) if kind == "motion" else _seen(rng, x, self._mirrors)
@@ -81,27 +103,33 @@ class Recipe:
         labels, other = self.examples.labels, self.examples.background
         share = np.ones(len(other)) / len(other)
         if self.examples.kind == "sound" and 0 < other.sum() < len(other):
-            share = np.where(other, OTHER / other.sum(), (1 - OTHER) / (~other).sum())
+            of = max(OTHER, 1 / len(other))
+            share = np.where(other, of / other.sum(), (1 - of) / (~other).sum())
         there = np.bincount(labels, minlength=len(other))
         share = np.where(there > 0, share, 0)
         chosen = rng.choice(len(share), size, p=share / share.sum())
         order = np.argsort(labels, kind="stable")
         first = np.concatenate([[0], np.cumsum(there)])[:-1]
-        return np.asarray(order[first[chosen] + (rng.random(size) * there[chosen]).astype(np.int64)])
+        rows = order[first[chosen] + (rng.random(size) * there[chosen]).astype(np.int64)]
+        if self._hard is not None:
+            again = other[labels[rows]] & (rng.random(size) < HARD)
+            rows[again] = rng.choice(len(labels), again.sum(), p=self._hard)
+        return rows
 
-    def _heard(self, rng: np.random.Generator, x: np.ndarray) -> np.ndarray:
-        """Return clips [n, samples] of another place in time, speed, loudness, and with noise."""
+    def _heard(self, rng: np.random.Generator, x: np.ndarray, quiet: np.ndarray) -> np.ndarray:
+        """Return clips [n, samples] of another place in time, speed, loudness, and with noise; quiet: with it alone."""
         out = np.zeros_like(x)
         samples = x.shape[1]
         reach = int(min(SHIFT * self.examples.rate, 0.3 * samples))
         other = np.flatnonzero(self.examples.background[self.examples.labels])
-        for row, clip in zip(out, x, strict=True):
+        for row, clip, alone in zip(out, x, quiet, strict=True):
             at = (
                 (np.arange(samples) - samples / 2) * rng.uniform(*SPEED) + samples / 2 + rng.integers(-reach, reach + 1)
             )
             row[:] = np.interp(at, np.arange(samples), clip, left=0.0, right=0.0)
             loud = np.abs(clip) > 0.05 * np.abs(clip).max()
             power = np.sqrt(np.mean(clip[loud] ** 2)) if loud.any() else 1e-3
+            row *= not alone
             if rng.random() < NOISY:
                 noise = self._noise(rng, samples, other)
                 row += noise * F(max(power, 1e-3) * 10 ** (-rng.uniform(*NOISE_DB) / 20))

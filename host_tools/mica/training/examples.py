@@ -10,6 +10,7 @@
 Anything odd that is no reason to stop becomes a note: one line, with a remedy.
 """
 
+import hashlib
 import re
 import tempfile
 import zipfile
@@ -369,7 +370,7 @@ def _joined(shown: Path, kind: str, pieces: Sequence[_Piece], rate: float, notes
     """Return the pieces as arrays, without those that are there twice. Raises MicaError if nothing is left."""
     first: dict[bytes, _Piece] = {}
     for p in pieces:
-        same = first.setdefault(p.x.tobytes(), p)
+        same = first.setdefault(hashlib.sha256(p.x.tobytes()).digest(), p)
         if same.label != p.label:
             notes.append(f"{p.path} is {same.path}, too: left out; delete one of them")
     if (twice := len(pieces) - len(first)) > 0:
@@ -381,7 +382,7 @@ def _joined(shown: Path, kind: str, pieces: Sequence[_Piece], rate: float, notes
     groups = {name: k for k, name in enumerate(dict.fromkeys(p.group for p in kept))}
     return Examples(
         kind,
-        np.stack([p.x for p in kept]).astype(np.float32),
+        np.stack([p.x for p in kept], dtype=np.float32),
         np.array([names.index(p.label) for p in kept], np.int64),
         tuple(names),
         np.array([groups[p.group] for p in kept], np.int64),

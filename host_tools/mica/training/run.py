@@ -295,6 +295,8 @@ class _Run:
         settings = Settings(plan.steps, seed=self._options.seed)
         training = self._saved.add(f"final {place}", Training(model, settings))
         recipe = self._recipe("train", plan)
+        if chosen is not None and chosen.done:
+            recipe = recipe.harder(chosen.network)
         until = self._begun + 60 * self._options.minutes * (1 - FINISH)
         self._steps(training, recipe, min(training.done + PACE_AFTER, plan.steps), f"training {plan.name}", np.inf)
         left = (until - time.monotonic()) / max(self._pace, 1e-6)

@@ -17,7 +17,7 @@ from mica.listen import detection, suggest
 from mica.run.host import HostRunner
 from mica.training.examples import Examples
 
-LEVELS = (*suggest.LEVELS, 0.995, 0.999)
+LEVELS = (*(level for level in suggest.LEVELS if level >= 0.5), 0.995, 0.999)
 QUIET = 10.0  # size of the noise between recordings, in int16 steps
 SURE = 0.05  # how often the bound of a rate may be wrong
 
@@ -88,9 +88,8 @@ class Wake:
         lines = [
             f"--threshold {self.text}",
             f"hits: {self.hits} of {self.words} held recordings, each amid silence",
-            f"false alarms: {self.false_alarms} in {self.hours:.2f} h that neither training nor the choice "
-            "of thresholds "
-            f"({self.chosen_on:.2f} h) saw: at 95 % up to {self.most:.1f} an hour",
+            f"false alarms: {self.false_alarms} in {self.hours:.2f} h that neither training nor the choice of "
+            f"thresholds ({self.chosen_on:.2f} h) saw: at 95 % up to {self.most:.1f} an hour",
         ]
         if self.most > self.asked:
             needed = suggest.AT_95 / self.asked
@@ -137,17 +136,19 @@ def choose(
 
     hours = [sum(one.ms for one in part) / 3.6e6 for part in found]
     words = sorted({word.label for word in said})
-    rows = []
-    for level in LEVELS:
-        at = replace(settings, threshold=level)
-        false = {r["label"]: r["false_alarms"] for r in figures(found[0], at)["labels"]}
-        labels = [{**r, "false_alarms": false.get(r["label"], 0)} for r in figures([spoken], at)["labels"]]
-        labels += [{"label": w, "hits": 0, "false_alarms": n} for w, n in false.items() if w not in words]
-        rows.append({"threshold": level, "labels": labels})
-    thresholds = suggest.thresholds(rows, words, hours[0], per_hour / max(1, len(words)))
+    at = [figures(found[0], replace(settings, threshold=level))["labels"] for level in LEVELS]
+    false = [{row["label"]: row["false_alarms"] for row in rows} for rows in at]
+    most = per_hour / max(1, len(words)) * hours[0]
+    thresholds = {word: _lowest([counts.get(word, 0) for counts in false], most) for word in words}
     final = replace(settings, thresholds=thresholds)
     hits, alarms = figures([spoken], final)["hits"], figures(found[1], final)["false_alarms"]
     return Wake(thresholds, hits, len(said), alarms, hours[1], hours[0], bound(alarms) / hours[1], per_hour)
+
+
+def _lowest(alarms: Sequence[int], most: float) -> float:
+    """Return the lowest level with so many false alarms at most, else that with the fewest."""
+    over = [max(0.0, n - most) for n in alarms]
+    return LEVELS[over.index(min(over))]
 
 
 @dataclass(frozen=True)
