@@ -51,7 +51,7 @@ mica_status_t mica_run_single(const mica_single_t *c, mica_error_t *err) {
         put_u32(record + MICA_STEP_BLOBS + 8 * i + 4, c->blob_bytes[i]);
     }
     mica_model_t m = { .file = { .base = record } };
-    m.file.s[MICA_KIND_DATA].bytes = UINT32_MAX;
+    m.file.s[MICA_KIND_DATA].bytes = MICA_MAX_BYTES;
     mica_step_record_t rec = { .m = &m, .record = record, .err = err, .blobs = c->blobs, .n_inputs = c->n_inputs,
         .y = c->y };
     memcpy(rec.x, c->x, sizeof(rec.x));
