@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 from pathlib import Path
 
@@ -103,7 +102,7 @@ def test_ctrl_c_ends_between_two_steps() -> None:
 
     def batch(rng: np.random.Generator, size: int) -> tuple[np.ndarray, np.ndarray]:
         if training.done == 10:
-            os.kill(os.getpid(), signal.SIGINT)
+            signal.raise_signal(signal.SIGINT)
         return _rings(rng, size)
 
     with Stop().listening() as stop:
@@ -114,5 +113,4 @@ def test_ctrl_c_ends_between_two_steps() -> None:
 def test_a_second_ctrl_c_ends_all() -> None:
     with pytest.raises(KeyboardInterrupt), Stop().listening():
         for _ in range(2):
-            os.kill(os.getpid(), signal.SIGINT)
-            signal.sigtimedwait([], 0.01) if hasattr(signal, "sigtimedwait") else None
+            signal.raise_signal(signal.SIGINT)  # this thread takes each: two that wait for another thread become one

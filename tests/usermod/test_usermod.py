@@ -22,9 +22,8 @@ from mica.boards import load_board
 from mica.toolchain.build import build as build_firmware
 from mica.link.emulated import EmulatedBoard
 from mica.toolchain.micropython import NEWEST, choose
-from mica.link.targets import open_board
 from mica.link.unix_board import UnixBoard
-from targets import DEEP_ON_NEWEST, LONG_ON_A_PICO, PICO, WINDOWS, needs_windows, nightly
+from targets import DEEP_ON_NEWEST, LONG_ON_A_PICO, PICO
 from usermod_models import build
 
 HERE = Path(__file__).parent
@@ -172,18 +171,6 @@ def test_script_on_pico2(pico2_board: Link, name: str, models: dict[str, bytes])
 @pytest.mark.parametrize("name", [s for s in SCRIPTS if not s.startswith("soft_reset")])
 def test_script_on_newest(newest_board: Link, name: str, models: dict[str, bytes]) -> None:
     check_script(newest_board, name, models)
-
-
-@nightly
-@pytest.mark.parametrize("target", ["VIRT_RV32", pytest.param(WINDOWS, marks=needs_windows)])
-def test_learners_of_other_compilers(target: str, models: dict[str, bytes]) -> None:
-    """A head has the same bytes on a core of RISC-V, and behind register windows."""
-    names = [s for s in SCRIPTS if s.startswith("learner")]
-    assert len(names) >= 4
-    with open_board(target) as board:
-        for name in names:
-            board.soft_reset()
-            check_script(board, name, models)
 
 
 def check_script(board: Link, name: str, models: dict[str, bytes]) -> None:
