@@ -111,6 +111,10 @@ def test_ctrl_c_ends_between_two_steps() -> None:
 
 
 def test_a_second_ctrl_c_ends_all() -> None:
-    with pytest.raises(KeyboardInterrupt), Stop().listening():
-        for _ in range(2):
-            signal.raise_signal(signal.SIGINT)  # this thread takes each: two that wait for another thread become one
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # nohup has it ignored
+    try:
+        with pytest.raises(KeyboardInterrupt), Stop().listening():
+            for _ in range(2):
+                signal.raise_signal(signal.SIGINT)
+    finally:
+        signal.signal(signal.SIGINT, before)
