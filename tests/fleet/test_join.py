@@ -34,7 +34,7 @@ def _join(plant: str, *models: Path) -> int:
 def test_a_board_that_fails(
     error: BaseException, opens: bool, plant: str, monkeypatch: pytest.MonkeyPatch, digits_file: Path
 ) -> None:
-    """Of two boards the second fails, while it is opened or while it is written; the first one has joined."""
+    """Let the second of two boards fail, while it is opened or written; the first one has joined."""
     failing = {"/dev/ttyACM1"}
     written: dict[str, str] = {}
 

@@ -15,7 +15,7 @@ MAX_BYTES = (1 << 31) - 1
 
 
 def bits(node: c_ast.Node, names: dict[str, Word]) -> Word:
-    """Return an unsigned expression in C; a condition is a truth. What a pointer points to is the name "*"."""
+    """Return an unsigned expression in C, as a truth for a condition. The name "*" stands for a pointer's target."""
     if isinstance(node, c_ast.Constant):
         return z3.BitVecVal(int(node.value.rstrip("u"), 0), 32)
     if isinstance(node, c_ast.ID):
