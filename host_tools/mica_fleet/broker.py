@@ -14,6 +14,7 @@ from mica.link.board import Say
 from mica_fleet.site import Site, read_site
 
 _START_SECONDS = 10.0
+_CONNECT = b"\x10\x0c\x00\x04MQTT\x04\x02\x00\x0a\x00\x00"  # nobody's: it is refused
 
 
 def program() -> str | None:
@@ -21,13 +22,14 @@ def program() -> str | None:
     return shutil.which("mosquitto") or shutil.which("mosquitto", path="/usr/sbin:/usr/local/sbin:/opt/homebrew/sbin")
 
 
-def is_up(site: Site) -> bool:
-    """True if a server listens at the broker's address."""
+def is_up(site: Site, at_work: bool = False) -> bool:
+    """True if a server listens at the broker's address; at_work: and answers. Before, SIGHUP would end mosquitto."""
     try:
-        socket.create_connection((site.host, site.port), timeout=1).close()
+        with socket.create_connection((site.host, site.port), timeout=1) as s:
+            s.sendall(_CONNECT if at_work else b"")
+            return not at_work or bool(s.recv(1))
     except OSError:
         return False
-    return True
 
 
 def start(site: Site) -> subprocess.Popen[bytes]:
@@ -44,7 +46,7 @@ def start(site: Site) -> subprocess.Popen[bytes]:
     process = child.start([found, "-c", site.broker_folder / "mosquitto.conf"], stdout=log, stderr=subprocess.STDOUT)
     log.close()
     begun = time.monotonic()
-    while not is_up(site):
+    while not is_up(site, at_work=True):
         if process.poll() is not None or time.monotonic() - begun > _START_SECONDS:
             child.stop(process)
             lines = (site.broker_folder / "log").read_text(errors="replace").splitlines()
@@ -56,7 +58,6 @@ def start(site: Site) -> subprocess.Popen[bytes]:
 
 def watch(site: Site, process: subprocess.Popen[bytes], say: Say, until: Callable[[], bool] = lambda: False) -> None:
     """Until it ends: have it read its files again when boards have joined. Raises MicaError when it ends by itself."""
-    time.sleep(0.5)  # by now it has set up its signals
     seen = _stamp(site)
     process.send_signal(signal.SIGHUP)  # boards may have joined while it started
     while process.poll() is None:

@@ -22,7 +22,7 @@ from mica.errors import MicaError
 from mica.link import child
 from mica_fleet import broker
 from mica_fleet.desired import board_key, encode_want
-from mica_fleet.mqtt_link import Listener
+from mica_fleet.mqtt_link import Listener, await_entry
 from mica_fleet.push import Fleet, push, rollback
 from mica_fleet.reports import parse_have, parse_state
 from mica_fleet.rollout import State, Terms
@@ -193,7 +193,7 @@ def test_power_is_cut_at_every_operation(
         fleet.boards[f"b{i}"] = "x" * 24
     fleet.save()
     mosquitto.send_signal(signal.SIGHUP)
-    time.sleep(0.2)
+    await_entry(fleet, list(fleet.boards))
     said: dict[int, list[str]] = {}
     for i in range(1, 17):
         said[i] = []
@@ -222,7 +222,7 @@ def test_twelve_boards_lose_power_and_three_reject_it(
     fleet.boards = {name: fleet.boards.get(name, "x" * 24) for name in names}
     fleet.save()
     mosquitto.send_signal(signal.SIGHUP)
-    time.sleep(0.2)
+    await_entry(fleet, list(fleet.boards))
     phases = (1, 2, 4, 6, 8, 9, 10, 11, 12)  # operations: of the chunks, before and in the trial, after it
     members = [
         join(name, program=CUT, settings={"cut": cut}, revive=0.2) for name, cut in zip(names, phases, strict=False)
