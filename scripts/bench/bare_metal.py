@@ -184,7 +184,7 @@ def build(
     folder = cache_dir() / "bench"
     folder.mkdir(exist_ok=True)
     program = folder / f"{core.name}-{isa}-{digest.hexdigest()[:12]}.elf"
-    if program.exists():
+    with contextlib.suppress(FileNotFoundError):  # another process may discard it at any time
         os.utime(program)
         return program
     if usermod == USERMOD:
@@ -248,12 +248,12 @@ def _objects(compile_with: list[str], places: list[str], files: Sequence[Path], 
         for source, content in seen.items():
             digest.update(str(source.relative_to(folder_of(source, usermod))).encode() + content)
         made = folder / f"{digest.hexdigest()[:24]}.o"
-        if made.exists():
-            made.touch()
-        else:
-            half = made.with_suffix(f".{os.getpid()}")
-            _gcc([*compile_with, *places, "-c", str(path), "-o", str(half)])
-            half.replace(made)
+        with contextlib.suppress(FileNotFoundError):  # nor touch(), which makes an empty one of what was discarded
+            os.utime(made)
+            return str(made)
+        half = made.with_suffix(f".{os.getpid()}")
+        _gcc([*compile_with, *places, "-c", str(path), "-o", str(half)])
+        half.replace(made)
         return str(made)
 
     with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
