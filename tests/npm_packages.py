@@ -29,7 +29,10 @@ def run(script: Path, *args: object) -> str:
                 lock.unlink()
             assert done.returncode == 0, done.stderr
         for path in [*script.parent.glob("*.mjs"), *script.parent.glob("*.js")]:
-            shutil.copy(path, folder / path.name)
+            there = folder / path.name
+            if not there.is_file() or there.read_bytes() != path.read_bytes():
+                shutil.copy(path, half := folder / f"{path.name}.half")
+                half.rename(there)  # whole: another process may be running it
     command = ["node", script.name, *map(str, args)]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, timeout=600)
     assert done.returncode == 0, done.stderr

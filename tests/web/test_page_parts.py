@@ -7,11 +7,13 @@ import base64
 import dataclasses
 import io
 import json
+import os
 import subprocess
 import wave
 from pathlib import Path
 from typing import Any
 
+import npm_packages
 import numpy as np
 import pytest
 from models import MODELS
@@ -179,3 +181,19 @@ def test_the_terminals_lines_are_bounded() -> None:
     assert said["COLUMNS"] == 1000
     assert max(max(lengths) for lengths in said["found"]) == 1000
     assert said["found"][2][-3:] == [1000, 1000, 5]
+
+
+def test_a_script_that_runs_stays_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another process may be reading it: it is not written again, and a new one takes its place at once."""
+    monkeypatch.setenv("MICA_CACHE", str(tmp_path / "cache"))
+    folder, script = tmp_path / "cache" / "npm-tests", tmp_path / "one.mjs"
+    folder.mkdir(parents=True)
+    (folder / "package-lock.json").write_bytes((npm_packages.SOURCE / "package-lock.json").read_bytes())
+    script.write_text("console.log(1);")
+    assert npm_packages.run(script) == "1\n"
+    with (folder / script.name).open() as running:
+        assert npm_packages.run(script) == "1\n"
+        assert os.fstat(running.fileno()).st_ino == (folder / script.name).stat().st_ino
+        script.write_text("console.log(2);")
+        assert npm_packages.run(script) == "2\n"
+        assert running.read() == "console.log(1);"
