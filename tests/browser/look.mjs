@@ -26,7 +26,8 @@ for (const [width, colorScheme] of [[1280, "light"], [1280, "dark"], [390, "ligh
         });
         const before = await hint();
         const wide = await region.evaluate((e) => { const wide = e.scrollWidth - e.clientWidth; e.scrollLeft = wide; return wide > 1; });
-        await page.waitForTimeout(50);
+        // The hint follows the scroll in the next picture.
+        await region.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
         regions.push({ name: await region.getAttribute("aria-label"), wide, hints: [before, await hint()] });
         await region.evaluate((e) => { e.scrollLeft = 0; });
     }

@@ -23,7 +23,7 @@ for (const name of pages) {
             await page.goto(root + name);
         }
         // The site's pages are told of the other scheme by an event. The report has only a style sheet.
-        await page.waitForFunction((scheme) => [scheme, undefined].includes(document.documentElement.dataset.bsTheme), colorScheme, { timeout: 5000 });
+        await page.waitForFunction((scheme) => [scheme, undefined].includes(document.documentElement.dataset.bsTheme), colorScheme);
         const picture = async (what) => {
             if (process.env.PICTURES) {
                 await page.screenshot({ path: `${process.env.PICTURES}/${name.replaceAll("/", "_")}-${width}-${colorScheme}${what}.png` });
@@ -59,19 +59,19 @@ for (const name of pages) {
         if (colorScheme === "dark" && await page.locator("#mkdocs-search-query").count()) {
             if (width === 390) { // by the menu, and by the keyboard
                 await page.locator(".navbar-toggler").first().click();
-                await page.locator("#navbar-collapse.collapse.show").waitFor({ timeout: 5000 });
+                await page.locator("#navbar-collapse.collapse.show").waitFor();
                 await page.getByRole("link", { name: "Search" }).click();
             } else {
                 await page.keyboard.press("s");
             }
             const query = page.locator("#mkdocs-search-query");
-            await query.fill(word, { timeout: 5000 });
-            await page.locator("#mkdocs-search-results article").first().waitFor({ timeout: 5000 });
+            await query.fill(word);
+            await page.locator("#mkdocs-search-results article").first().waitFor();
             facts.found = await page.locator("#mkdocs-search-results a").evaluateAll((links) => links.map((a) => a.href));
             await picture("-search");
             await query.fill("nosuchwordanywhere");
             facts.none = await page.locator("#mkdocs-search-results").innerText();
-            await query.fill(word, { timeout: 5000 });
+            await query.fill(word);
             await page.locator("#mkdocs-search-results a").first().click();
             await page.waitForURL(facts.found[0]);
             facts.arrived = await page.locator("h1").innerText();

@@ -33,6 +33,7 @@ export const launch = (executablePath, flags = []) => chromium.launch({ executab
 export async function playwright(browser, served, options = {}) {
   const context = await browser.newContext(options);
   const page = await context.newPage();
+  page.setDefaultTimeout(120000);
   const go = page.goto.bind(page);
   Object.assign(page, { base: served.base, errors: [], foreign: [] });
   page.goto = (path) => go(served.base + path);

@@ -351,7 +351,7 @@ def test_mica_web(given: Path) -> None:
         assert ask("facts", data, Origin="http://elsewhere.example")[0] == 404
         assert ask("site.json", Host="elsewhere.example")[0] == 404
         process.send_signal(signal.SIGINT)
-        assert process.wait(10) == 0
+        assert process.wait(60) == 0
         assert "broken.mica" in process.stderr.read()
     finally:
         process.kill()
