@@ -158,5 +158,6 @@ def test_stopped_tests_end_what_they_started(tmp_path: Path) -> None:
     """Tests get a signal before they are killed, so a build that they started ends with them."""
     copy = FakeCopy(tmp_path)
     program = "import time\ntry:\n    time.sleep(60)\nfinally:\n    open('ended', 'w').close()"
-    code, _ = mutants.Copy._call(copy, [sys.executable, "-c", program], dict(os.environ), 2)  # type: ignore[arg-type]
+    command = [sys.executable, "-I", "-S", "-c", program]
+    code, _ = mutants.Copy._call(copy, command, dict(os.environ), 4)  # type: ignore[arg-type]
     assert code is None and (tmp_path / "ended").exists()

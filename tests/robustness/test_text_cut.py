@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import mica.demo
-from mica.link.board import BoardError, Link
+from mica.link.board import Link
 
 COMMAND = Path(mica.demo.__file__).parent / "command.mica"
 BEGIN = """
@@ -50,8 +50,10 @@ text, said, runs = begin(), [], 0
 def wait(layer):
     global runs
     runs += 1
-    while runs == {token}:
-        pass
+    if runs == {token}:
+        print("here")
+        while True:
+            pass
 hook = m.hook(m.layers[{layer}].name, after=wait)
 """
 
@@ -80,13 +82,22 @@ def test_a_hook_that_raises(board: Link) -> None:
     assert board.exec(HOOKED, timeout=240).decode().split("\n")[0] == f"{expected} True False"
 
 
+class _Here(Exception):
+    pass
+
+
+def _in_the_layer(said: bytes) -> None:
+    if b"\n" in said:
+        raise _Here
+
+
 def test_ctrl_c(board: Link) -> None:
     """While a layer works, which waits for it: the iterator goes on where it was."""
     expected = whole(board)
     for token, layer in ((3, 0), (14, 30), (15, -1)):
         board.exec(WAITING.format(token=token, layer=layer))
-        with pytest.raises(BoardError):
-            board.exec("for piece in text: said.append(piece)", timeout=0.5)
+        with pytest.raises(_Here):
+            board.exec_follow("for piece in text: said.append(piece)", _in_the_layer)
         board.exec("hook.remove()")
         assert (
             board.exec("print(runs > 0, ''.join(said) + ''.join(text), m.arena.busy)")
