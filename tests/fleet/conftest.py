@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import importlib.util
-import socket
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from free_ports import free_port
 
 from mica.boards import load_board
 from mica.cli.main import main
@@ -22,12 +22,6 @@ from mica_fleet.site import Site, new_password, new_site
 DEMO = Path(__file__).resolve().parents[2] / "host_tools" / "mica" / "demo"
 
 Join = Callable[..., Member]
-
-
-def free_port() -> int:
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return int(s.getsockname()[1])
 
 
 @pytest.fixture(scope="session")

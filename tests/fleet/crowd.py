@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any
 
 import paho.mqtt.client as mqtt
+from free_ports import free_port
 
 from mica.boards import load_board
 from mica.file import codec
@@ -178,10 +179,7 @@ def serving(*words: str, files: int = 0) -> Iterator[tuple[subprocess.Popen[byte
 def plant(digits: Path, boards: int) -> Iterator[Site]:
     """A broker and boards that have digits.mica; b0 has a login, and is no board."""
     with tempfile.TemporaryDirectory(prefix="mica-") as name, contextlib.ExitStack() as stack:
-        with socket.socket() as s:
-            s.bind(("127.0.0.1", 0))
-            port = s.getsockname()[1]
-        site = new_site(str(Path(name) / "plant"), f"mqtt://127.0.0.1:{port}")
+        site = new_site(str(Path(name) / "plant"), f"mqtt://127.0.0.1:{free_port()}")
         site.boards = {f"b{i}": new_password() for i in range(boards + 1)}
         site.save()
         process = broker.start(site)

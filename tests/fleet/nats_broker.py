@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import shutil
-import socket
 import subprocess
 import time
 from typing import Any
+
+from free_ports import free_port
 
 from mica.link import child
 from mica_fleet import broker
@@ -66,11 +67,8 @@ def start(site: Site) -> subprocess.Popen[bytes]:
     found = program()
     assert found, "nats-server is missing"
     site.join(())
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        port = int(s.getsockname()[1])
     settings = site.broker_folder / "nats.conf"
-    write_private(settings, json.dumps(_settings(site, port)))
+    write_private(settings, json.dumps(_settings(site, free_port())))
     with (site.broker_folder / "nats.log").open("ab") as log:
         process = child.start([found, "-c", settings], stdout=log, stderr=log)
     end = time.monotonic() + _START_SECONDS

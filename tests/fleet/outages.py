@@ -23,6 +23,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+from free_ports import free_port
 
 from mica.boards import load_board
 from mica.link import child
@@ -140,9 +141,7 @@ def one_round(
     with tempfile.TemporaryDirectory(prefix="mica-") as name:
         folder = Path(name)
         np.savez(folder / "x.npz", x=x)
-        with socket.socket() as s:
-            s.bind(("127.0.0.1", 0))
-            port = s.getsockname()[1]
+        port = free_port()
         site = new_site(str(folder / "plant"), f"mqtt://127.0.0.1:{port}")
         site.boards = {f"b{i}": new_password() for i in range(BOARDS)}
         site.save()

@@ -96,8 +96,16 @@ def test_boards_that_die_hang_and_lie_lose_nothing(model: bytes) -> None:
     with fleet(model, boards, said) as runner:
         assert outputs(runner, xs) == right
         assert outputs(runner, xs[:5]) == right[:5]  # a second job
-    assert any(line.startswith("lies answered wrongly and is in quarantine") for line in said), said
-    assert "dies is lost: the connection broke" in said and "dies is back" in said
+
+        def all_said() -> bool:
+            is_found = any(line.startswith("lies answered wrongly and is in quarantine") for line in said)
+            return is_found and "dies is lost: the connection broke" in said and "dies is back" in said
+
+        for _ in range(50):  # a board's thread that begins late has its share of a later job
+            if all_said():
+                break
+            assert outputs(runner, xs) == right
+    assert all_said(), said
 
 
 def test_a_board_that_cannot_be_reached_is_named_once_and_the_others_work(model: bytes) -> None:
@@ -108,6 +116,11 @@ def test_a_board_that_cannot_be_reached_is_named_once_and_the_others_work(model:
     xs = samples(model, 20)
     with fleet(model, {"a": lambda: Trouble(model, sound), "b": nowhere}, said) as runner:
         assert len(runner.run(xs)) == 20
+        for _ in range(100):  # until b has been tried
+            time.sleep(0.1)
+            runner.run(xs[:1])
+            if said:
+                break
         time.sleep(0.1)
         runner.run(xs[:1])
     assert said.count("b cannot be reached: no such port") == 1

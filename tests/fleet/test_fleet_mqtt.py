@@ -16,7 +16,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import DEMO, Join, free_port
+from conftest import DEMO, Join
+from free_ports import free_port
 from outages import SLOW, Proxy
 
 from mica.cli.main import main
@@ -75,14 +76,18 @@ def test_boards_are_killed_and_nothing_is_lost(fleet: Site, join: Join, digits_f
     with open_fleet(data, f"fleet:{fleet.path}", said.append, Settings(audit=0.05)) as runner:
         assert [y[0].tobytes() for y in runner.run(samples[:8])] == right[:8]
         killed = kill_at_random(members, 0.5, over, seed=1)
+
+        def is_lost() -> bool:
+            return any("is lost: it went off the broker" in line for line in said)
+
         try:
             for _ in range(20):
                 assert [y[0].tobytes() for y in runner.run(samples)] == right
-                if len(killed) >= 4:
+                if len(killed) >= 4 and is_lost():
                     break
         finally:
             over.set()
-        assert len(killed) >= 4 and any("is lost: it went off the broker" in line for line in said), said
+        assert len(killed) >= 4 and is_lost(), said
     assert not any("quarantine" in line for line in said), said
 
 
@@ -111,9 +116,10 @@ def test_a_broker_that_is_killed_again_and_again_loses_nothing(
 
 
 def test_share_loses_what_the_dispatcher_does_not(fleet: Site, join: Join) -> None:
-    """The broker's own sharing in the same harness: messages of boards that die are gone."""
+    """The broker's own sharing in the same harness: messages of boards that die are gone. Each dies once, with
+    some that it has taken and not answered."""
     share = """
-import json, time
+import json, os, time
 from mica_fleet.mqtt import Client
 with open("fleet.json") as f:
     s = json.load(f)
@@ -123,18 +129,23 @@ c.set_callback(lambda topic, message: todo.append(bytes(message)))
 c.connect()
 c.subscribe("$share/g/mica/plant/in", 1)
 c.publish("mica/plant/from/" + s["name"] + "/state", "here", qos=1)
+begun = "was_here" in os.listdir()
+open("was_here", "w").close()
 while True:
     c.check_msg(0 if todo else 1000)
-    if todo:
+    if todo and (begun or len(todo) >= 10):
+        begun = True
         time.sleep_ms(20)
         c.publish("mica/plant/from/" + s["name"] + "/out", todo.pop(0), qos=1)
 """
     answered: set[bytes] = set()
     here: set[str] = set()
+    begun: set[str] = set()
 
     def on_message(board: str, what: str, payload: bytes) -> None:
         if what == "out":
             answered.add(payload)
+            begun.add(board)
         else:
             here.add(board)
 
@@ -143,11 +154,14 @@ while True:
     wait_until(lambda: len(here) == 3)
     for n in range(150):
         listener.client.publish("mica/plant/in", str(n), qos=1)
-    over = threading.Event()
-    killed = kill_at_random(members, 0.3, over, seed=1)
-    wait_until(lambda: len(killed) >= 3)
-    over.set()
-    time.sleep(2.5)  # those that live, or come back, do what they have
+    for member in members:
+        wait_until(lambda name=member.name: name in begun)  # type: ignore[misc]
+        assert member.process is not None
+        member.process.kill()
+    before = -1
+    while len(answered) > before:  # those that come back do what they have
+        before = len(answered)
+        time.sleep(2.5)
     listener.close()
     assert 0 < len(answered) < 150
 
@@ -350,8 +364,8 @@ def test_ls_has_what_boards_have_done(
     and a board that was off since the broker started is "not seen"."""
     data = digits_file.read_bytes()
     samples, _ = random_samples(data, 30)
-    join("b1", program="import mica_fleet\nmica_fleet._WORKED_MS = 100\nmica_fleet.run()")
-    with open_fleet(data, f"fleet:{fleet.path}", settings=Settings(hedge_of_p99=1e6)) as runner:
+    join("b1", program="import mica_fleet\nmica_fleet._WORKED_MS, mica_fleet._STAT_MS = 100, 10**8\nmica_fleet.run()")
+    with open_fleet(data, f"fleet:{fleet.path}", settings=Settings(hedge_of_p99=1e6, least_lease=60)) as runner:
         runner.run(samples)
     rows: dict[str, dict[str, object]] = {}
 
@@ -361,7 +375,7 @@ def test_ls_has_what_boards_have_done(
         rows.update((row["board"], row) for row in json.loads(capsys.readouterr().out)["boards"])
         return rows["b1"]["runs"] == 30
 
-    wait_until(seen, 5)
+    wait_until(seen)
     assert rows["b1"]["errors"] == 0 and rows["b1"]["ms"] is not None and rows["b2"]["state"] == "not seen"
     assert main(["fleet", "ls", str(fleet.path)]) == 0
     assert "not seen: not since the broker started" in capsys.readouterr().out
@@ -376,9 +390,9 @@ def test_a_board_that_joins_waits_for_the_broker_to_know_it(tmp_path: Path) -> N
     process = broker.start(site)
     try:
         site.join(["b1"])
-        threading.Timer(0.5, process.send_signal, [signal.SIGHUP]).start()
         with pytest.raises(MicaError, match="refuses b1"):
             Listener(site, lambda *_: None, user="b1")
+        threading.Timer(0.5, process.send_signal, [signal.SIGHUP]).start()
         await_entry(site, ["b1"])
         Listener(site, lambda *_: None, user="b1").close()
     finally:

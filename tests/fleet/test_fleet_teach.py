@@ -406,7 +406,7 @@ def test_lines_where_there_is_nothing_to_add_up(
 ) -> None:
     """No board is up with the model; none has a head; all are of another model, or softmax; one is silent."""
     data = digits_file.read_bytes()
-    words = ["fleet", "teach", str(fleet.path), str(digits_file), "--seconds", "1.5"]
+    words = ["fleet", "teach", str(fleet.path), str(digits_file), "--seconds", "5"]
 
     def error() -> str:
         capsys.readouterr()

@@ -98,7 +98,7 @@ def test_at_another_broker(
     tmp_path: Path,
 ) -> None:
     """A board that is in no fleet describes itself. Its broker has no rules."""
-    from conftest import free_port
+    from free_ports import free_port
 
     from mica.link import child
     from mica_fleet import broker

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -18,6 +19,7 @@ from mica.link.serial_board import SerialBoard
 from mica.run.board import BoardRunner
 from mica.run.host import HostRunner
 from mica.run.runner import Inputs
+from mica.toolchain.build import BuildResult
 from mica_fleet.dispatch import Settings
 from mica_fleet.open import open_fleet
 from mica_fleet.site import Site
@@ -67,8 +69,11 @@ def test_one_of_each_kind_is_killed(
     fleet: Site,
     join: Join,
     digits_file,  # type: ignore[no-untyped-def]
+    firmware: Callable[[str], BuildResult],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    for board in ("MPS2_AN385", "RPI_PICO"):
+        firmware(board)  # a build is no part of the time that the boards have
     data = digits_file.read_bytes()
     samples, right = digits_and_answers(data, 360)
     members = [join(f"b{i}", program=SLOW) for i in (1, 2)]

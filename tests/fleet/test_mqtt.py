@@ -30,7 +30,7 @@ from mica_fleet.mqtt import Client, MQTTException
 got = []
 def client(password={password or site.boards[user]!r}):
     c = Client("x-{user}", "{site.host}", {site.port}, user={user!r}, password=password, keepalive=10)
-    c.timeout_ms = 2000
+    c.timeout_ms = 20000
     c.set_callback(lambda topic, message: got.append((topic, bytes(message))))
     return c
 T = "mica/{site.fleet}/from/b1/t"
@@ -129,13 +129,13 @@ def _quietly(talk: Callable[[socket.socket], None], connection: socket.socket) -
         pass
 
 
-def against(board: Link, port: int, code: str) -> str:
+def against(board: Link, port: int, code: str, timeout_ms: int = 400) -> str:
     start = f"""
 import time
 from mica_fleet.mqtt import Client, MQTTException
 got = []
 c = Client("x", "127.0.0.1", {port}, keepalive=10, largest=1000)
-c.timeout_ms = 400
+c.timeout_ms = {timeout_ms}
 c.set_callback(lambda topic, message: got.append((topic, bytes(message))))
 t = time.ticks_ms()
 """
@@ -146,7 +146,7 @@ TIMED = """
 try:
     {}
 except OSError as e:
-    print(e.errno, 300 < time.ticks_diff(time.ticks_ms(), t) < 4000)
+    print(e.errno, 300 < time.ticks_diff(time.ticks_ms(), t) < 15000)
 """
 
 
@@ -187,7 +187,7 @@ def test_a_packet_is_one_write_and_a_long_one_is_dropped(
 
     code = "c.connect(); c.publish('topic', b'message')\nwhile not got: c.wait_msg()\nprint(got, c.dropped)"
     # wait_msg() returns after each packet that is no message, too.
-    assert against(unix_board, peer(talk), code) == "[(b'b', b'B')] 1"
+    assert against(unix_board, peer(talk), code, timeout_ms=20_000) == "[(b'b', b'B')] 1"
     assert seen == [b"\x30\x0e\x00\x05topicmessage"]
 
 

@@ -9,7 +9,6 @@ asserts them.
 from __future__ import annotations
 
 import random
-import socket
 import sys
 import tempfile
 import threading
@@ -44,6 +43,7 @@ import gateways
 import nats_broker
 from agent import SLOW
 from fleet_sim import Plan, Simulation
+from free_ports import free_port
 
 DEMO = Path(mica.__file__).parent / "demo"
 
@@ -86,10 +86,7 @@ CASES = (
 
 def measure(case: Case, data: bytes, image: Path, folder: Path) -> dict[str, Any]:
     """One row of the table. Raises MicaError where an answer is wrong."""
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        port = s.getsockname()[1]
-    site = new_site(str(folder / "bench"), f"mqtt://127.0.0.1:{port}")
+    site = new_site(str(folder / "bench"), f"mqtt://127.0.0.1:{free_port()}")
     site.boards = {f"b{i}": new_password() for i in range(len(case.ms))}
     process = nats_broker.start(site) if case.nats else broker.start(site)
     rng = np.random.default_rng(case.seed)

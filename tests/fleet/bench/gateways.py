@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-import socket
 import subprocess
 import sys
 import threading
@@ -30,6 +29,7 @@ from mica_fleet.site import Site, new_password, new_site
 sys.path.append(str(Path(__file__).resolve().parents[1]))
 
 import queue_client
+from free_ports import free_port
 
 GATEWAYS, BOARDS, MS = 3, 4, 100
 KILL_EVERY, SERVER_AFTER, BACK = 5.0, 8.0, 1.0
@@ -66,12 +66,6 @@ class _Program:
         child.stop(self.process)
 
 
-def _free_port() -> int:
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return int(s.getsockname()[1])
-
-
 def run(digits: Path, folder: Path, requests: int = 2000) -> dict[str, Any]:
     """The row of the table. Raises MicaError where an answer is lost or wrong."""
     program = shutil.which("nats-server") or shutil.which("nats-server", path="/usr/sbin:/usr/local/sbin")
@@ -79,7 +73,7 @@ def run(digits: Path, folder: Path, requests: int = 2000) -> dict[str, Any]:
         raise MicaError("nats-server is missing", todo="apt install nats-server")
     data, board = digits.read_bytes(), load_board("UNIX")
     image = firmware(board)
-    port = _free_port()
+    port = free_port()
     url = f"nats://127.0.0.1:{port}"
     closing: list[Any] = []
     try:
@@ -89,7 +83,7 @@ def run(digits: Path, folder: Path, requests: int = 2000) -> dict[str, Any]:
         closing.append(server.close)
         gateways = []
         for g in range(GATEWAYS):
-            site: Site = new_site(str(folder / f"g{g}"), f"mqtt://127.0.0.1:{_free_port()}")
+            site: Site = new_site(str(folder / f"g{g}"), f"mqtt://127.0.0.1:{free_port()}")
             site.boards = {f"b{i}": new_password() for i in range(BOARDS)}
             process: subprocess.Popen[bytes] = broker.start(site)
             closing.append(lambda process=process: child.stop(process))
