@@ -21,7 +21,6 @@ BLOCK = 256  # samples that mica.audio takes at once
 I2S = "machine.I2S"
 DMA = "mica.pio_i2s"
 WATCHED = """
-import gc
 from binascii import crc32
 from mica.audio import Ring
 class Came:
@@ -56,8 +55,7 @@ def example(model: str, label: str, threshold: float, mean: int, ms: int, source
     for old, new in {
         "tones_rows.mica": model,
         'labels=["high"], threshold=0.8, mean=4, dead_ms=500, ms=1900': words,
-        # A collection in the first milliseconds of machine.I2S was seen to delay its interrupts by two of its buffers.
-        "async def main():\n": "async def main():\n    global words\n    gc.collect()\n",
+        "async def main():\n": "async def main():\n    global words\n",
         'sys.platform == "rp2"': str(source == DMA),
     }.items():
         assert old in text

@@ -264,8 +264,7 @@ class Chip:
             return
         alarm = getattr(core, "tick_alarm", None)
         if alarm is None:
-            alarm = core.tick_alarm = self.clock.alarm(functools.partial(self._tick,
-                core))  # type: ignore[attr-defined]
+            alarm = core.tick_alarm = self.clock.alarm(lambda: self._tick(core))  # type: ignore[attr-defined]
         if core.ticking():
             left = core.tick_period() - (core.state.cycles - core.tick_from) % core.tick_period()
             alarm.schedule(left * self.clock.nanos_per_cycle)

@@ -201,8 +201,10 @@ static int has(const io_t *io, uint32_t address) {
 
 // A register of DMA or PIO. io->unknown tells of one, or of a value, that is not modelled.
 uint32_t mica_io_read(io_t *io, uint32_t address) {
-    uint32_t o = address & 0xffc;
-    return address < PIO_AT ? dma_read(io, o) : pio_read(io, &io->pios[(address - PIO_AT) >> 20], o);
+    uint32_t o = address & 0xffc, before = io->changes;
+    uint32_t value = address < PIO_AT ? dma_read(io, o) : pio_read(io, &io->pios[(address - PIO_AT) >> 20], o);
+    io->busy |= io->changes != before; // a machine may have waited for room
+    return value;
 }
 
 void mica_io_write(io_t *io, uint32_t address, uint32_t value) {

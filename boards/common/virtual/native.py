@@ -124,9 +124,6 @@ class Native:
     def address(function: object) -> int:
         return ctypes.cast(function, ctypes.c_void_p).value or 0  # type: ignore[arg-type]
 
-    def processor(self, number: int) -> "Processor":
-        return Processor(self, number)
-
 
 class Processor:
     """One Unicorn with hooks.c around it: runs code, and knows nothing of exceptions and peripherals."""

@@ -32,17 +32,21 @@ static int pull(io_t *io, fifo_t *f, uint32_t *word) {
 
 void mica_io_pins(io_t *io) {
     source_t *s = &io->source;
-    uint32_t before = io->pads, pads = (io->outside & ~io->sio_drives) | (io->sio_out & io->sio_drives);
+    uint32_t before = io->pads, enabled = 0, pads = (io->outside & ~io->sio_drives) | (io->sio_out & io->sio_drives);
     for (int k = 0; k < PIOS; k++) {
         uint32_t drives = io->functions[k] & io->pios[k].words[DIRECTION];
         pads = (pads & ~drives) | (io->pios[k].words[OUT] & drives);
+        enabled |= io->pios[k].words[0];
     }
     io->pads = pads;
     if (s->kind && (pads ^ before) & s->clock) {
         io->outside = (io->outside & ~s->data) | (EDGES[s->kind](io, s, (pads & s->clock) != 0) ? s->data : 0);
         io->pads = (pads & ~s->data) | (io->outside & s->data);
     }
-    io->changes += io->pads != before;
+    if (io->pads != before) {
+        io->changes++;
+        io->busy |= enabled != 0;
+    }
 }
 
 static void put(uint32_t *word, uint32_t value, uint32_t base, uint32_t n) {

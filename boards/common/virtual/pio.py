@@ -64,7 +64,9 @@ class Part(Block):
     def read(self, o: int) -> int | None:
         self.io.step()
         value = int(self.io.call("read", self.base + o))
-        return value if self.known() else None
+        known = self.known()
+        self.io.look()
+        return value if known else None
 
     def write(self, o: int, value: int) -> bool:
         self.io.step()
@@ -97,7 +99,7 @@ class Io:
         n.flash_windows = 0x4000000 if n.old else 0x8000000
         self.call("begin")
         self.call("hears")
-        self.lines = 0
+        self.lines = self.stepped = 0
         self.say: Callable[[str, int], None] = lambda news, got: None
         self.watchers: list[Callable[[], None]] = []  # called when pins may have changed that a program drives by hand
         self.alarm = self.clock.alarm(self.look)
@@ -116,7 +118,8 @@ class Io:
 
     def at_work(self) -> tuple[int, int, int]:
         """Return the argument of Processor.run() that has machines step while one is at work."""
-        return self._at, int(self.clock.skipped * UNIT), (0, SLICE, FLASH_SLICE, FLASH_SLICE)[self.native.busy]
+        self.stepped = self.native.busy
+        return self._at, int(self.clock.skipped * UNIT), (0, SLICE, FLASH_SLICE, FLASH_SLICE)[self.stepped]
 
     def now(self, ahead: float = 0.0) -> int:
         return int((self.clock.state.cycles + self.clock.skipped + ahead / self.clock.nanos_per_cycle) * UNIT)
@@ -139,8 +142,10 @@ class Io:
             self.alarm.schedule(max(0.0, cycles * self.clock.nanos_per_cycle))
 
     def look(self) -> None:
-        """Tell the cores of interrupts, and the user of what the source says."""
+        """Tell cores of interrupts, the user of the source's news; a turn without steps ends where there is work."""
         n = self.native
+        if n.busy and not self.stepped:
+            self.clock.end_turn(self.clock.state.cycles)
         if n.unknown:
             raise Stopped("crash", "PIO has an instruction that is not modelled")
         changed, self.lines = n.lines ^ self.lines, n.lines
@@ -163,6 +168,7 @@ class Io:
     def hears(self) -> None:
         """Flash has something under way: the next step tells."""
         self.native.busy |= 2
+        self.look()
 
     def asks(self, request: int, on: bool) -> None:
         """A block in Python has something for DMA, or no more. request: its DREQ."""
@@ -194,6 +200,7 @@ class Io:
         bit = 1 << pin
         self.native.outside = self.native.outside | bit if high else self.native.outside & ~bit
         self.call("pins")
+        self.look()
 
     def low(self, pin: int) -> bool:
         """True if a program holds the pin low by hand."""
@@ -211,5 +218,6 @@ class Io:
         self.step()
         self.native.sio_out, self.native.sio_drives = self.sio.out & 0xFFFFFFFF, self.sio.enable & self.by_hand
         self.call("pins")
+        self.look()
         for watcher in self.watchers:
             watcher()
