@@ -88,12 +88,6 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.Fixt
     yield tmp_path
 
 
-def free_port() -> int:
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return int(s.getsockname()[1])
-
-
 def run(line: str) -> str:
     """A line in a shell, with this Python's mica, mpremote and Python; what it printed."""
     python = shlex.quote(sys.executable)
@@ -106,7 +100,13 @@ def run(line: str) -> str:
 
 def in_two_terminals(lines: list[str]) -> str:
     """All but the last line, of which `mica emu` runs meanwhile; then the last one, which gives the answer."""
-    port = str(free_port())
+    with socket.socket() as taken:  # nobody else is given it; an emulator, which asks for this one, is
+        taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        taken.bind(("127.0.0.1", 0))
+        return at_port(str(taken.getsockname()[1]), lines)
+
+
+def at_port(port: str, lines: list[str]) -> str:
     *before, emulator, last = (line.replace("4711", port) for line in lines)
     for line in before:
         run(line)
