@@ -126,21 +126,28 @@ class Prompt:
         self._port = serial.serial_for_url(port, 115200, timeout=0.05)
         self.line("")
 
-    def _until_prompt(self) -> str:
-        seen, end = b"", time.monotonic() + 30
-        while not (seen.endswith(b"\n>>> ") and not self._port.in_waiting):
+    def _until(self, ending: bytes, again: str = "") -> str:
+        """Return what the board says; `again` is typed each 5 s until the ending comes."""
+        seen, begun, times = b"", time.monotonic(), 1
+        while not (seen.endswith(ending) and not self._port.in_waiting):
             seen += self._port.read(max(1, self._port.in_waiting))
-            assert time.monotonic() < end, f"no prompt; there was {seen[-500:]!r}"
+            if time.monotonic() - begun > 5 * times:
+                assert times < 60, f"no {ending!r}; there was {seen[-500:]!r}"
+                self._port.write(again.encode())
+                times += 1
         return seen.decode().replace("\r\n", "\n")
 
     def line(self, text: str) -> str:
-        """Type a line; with a Ctrl-C at its end, that a moment later in place of Enter. What the board says."""
+        """Type a line; with a Ctrl-C at its end, that in place of Enter, or when it runs. What the board says."""
         typed, stop = (text[:-1], True) if text.endswith(CTRL_C) else (text + "\r", False)
         self._port.write(typed.encode())
-        if stop:
-            time.sleep(0.3)
-            self._port.write(CTRL_C.encode())
-        return self._until_prompt()
+        if not typed.endswith("\r\r"):
+            self._port.write(CTRL_C.encode() if stop else b"")
+            return self._until(b"\n>>> ")
+        echo = self._until(b"... \r\n")
+        time.sleep(0.3)  # until it runs a Ctrl-C would wait as a letter; then another one ends it
+        self._port.write(CTRL_C.encode())
+        return echo + self._until(b"\n>>> ", CTRL_C)
 
     def close(self) -> None:
         self._port.close()

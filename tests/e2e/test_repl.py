@@ -45,7 +45,7 @@ class Terminal:
 
     def close(self) -> int:
         try:
-            return self.process.wait(20)
+            return self.process.wait(120)
         finally:
             self.process.kill()
             os.close(self.fd)
