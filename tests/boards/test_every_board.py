@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -123,8 +124,9 @@ poll = select.poll()
 poll.register(sys.stdin, select.POLLIN)
 print(us, ns // 1000, poll.poll(10))
 """
+        begun = time.monotonic()
         us, us_by_the_clock, ready = board.exec(code).decode().split(" ", 2)
-        assert 30_000 <= int(us) <= int(us_by_the_clock) + 1000 < 1_000_000
+        assert 30_000 <= int(us) <= int(us_by_the_clock) + 1000 < 1e6 * (time.monotonic() - begun) + 50_000
         assert ready == "[]\n"
         with pytest.raises(BoardError, match=r"was silent for 0\.5 s; its program was interrupted"):
             board.exec("while True: pass", timeout=0.5)

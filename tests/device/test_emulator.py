@@ -79,27 +79,36 @@ def work(seconds):
         binascii.crc32(b)
         n += 1
     return n
-t = time.ticks_ms(), time.ticks_us()
+def now():  # ms before and after us: between two readings other programs may run
+    return time.ticks_ms(), time.ticks_us(), time.ticks_ms()
+a = now()
 work(2)
-print(time.ticks_diff(time.ticks_ms(), t[0]), time.ticks_diff(time.ticks_us(), t[1]))
+b = now()
+ms = [time.ticks_diff(b[k], a[2 - k]) for k in (0, 2)]
+print(*ms, time.ticks_diff(b[1], a[1]))
 """
     begun = time.monotonic()
-    ms, us = map(int, qemu_board.exec(code).split())
+    least, most, us = map(int, qemu_board.exec(code).split())
     real = time.monotonic() - begun
-    assert 2000 <= ms <= 1000 * real + 50
-    assert abs(us / 1000 - ms) < 200  # between two readings other programs may run
+    assert 1999 <= least <= 1000 * real + 50
+    assert least - 1 <= us / 1000 <= most + 1
 
 
 def test_sleep(qemu_board: Link) -> None:
     code = """
 import time
-for ms in (1, 30, 1500):
+def slept(ms):
     t = time.ticks_us()
     time.sleep_ms(ms)
-    print(time.ticks_diff(time.ticks_us(), t))
+    return time.ticks_diff(time.ticks_us(), t)
 """
-    for expected, us in zip((1, 30, 1500), map(int, qemu_board.exec(code).split()), strict=True):
-        assert expected * 1000 <= us < expected * 1000 + 500_000
+    qemu_board.exec(code)
+    for ms in (1, 30, 1500):
+        begun = time.monotonic()
+        us = int(qemu_board.exec(f"print(slept({ms}))"))
+        assert 1000 * ms <= us <= 1e6 * (time.monotonic() - begun) + 50_000
+    # No wait is much longer than it was to be, unless other programs run meanwhile: not each of five times.
+    assert min(map(int, qemu_board.exec("for _ in range(5): print(slept(30))").split())) < 530_000
 
 
 def test_instructions_are_counted_the_same_each_time(firmware: Firmware) -> None:
@@ -151,7 +160,7 @@ def test_romfs_from_a_file(firmware: Firmware, tmp_path: Path) -> None:
         assert facts.romfs.base < int(address) < facts.romfs.base + 1000
 
 
-def gone(pid: int, seconds: float = 5) -> bool:
+def gone(pid: int, seconds: float = 60) -> bool:
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         try:

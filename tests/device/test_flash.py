@@ -50,7 +50,7 @@ class Cable:
         # The emulator ends with the thread that starts it, so one thread starts all of them.
         self.thread = threading.Thread(target=self._run, daemon=True)
         self.thread.start()
-        assert self._plugged.wait(60)
+        assert self._plugged.wait(300)
 
     def _run(self) -> None:
         facts = load_board(NAME)
@@ -73,7 +73,7 @@ class Cable:
 
     def unplug(self) -> None:
         self._unplugged = True
-        self.thread.join(30)
+        self.thread.join(120)
 
 
 def with_files_elsewhere(image: Path, to: Path) -> None:
@@ -117,7 +117,7 @@ def here(cable: Cable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def what_it_prints(port: str, until: bytes) -> bytes:
     """Return the text that a board prints by itself, up to these bytes."""
     said = b""
-    with socket.create_connection(("127.0.0.1", int(port.rpartition(":")[2])), timeout=20) as line:
+    with socket.create_connection(("127.0.0.1", int(port.rpartition(":")[2])), timeout=120) as line:
         while until not in said:
             said += line.recv(1024)
     return said
@@ -188,10 +188,10 @@ def test_new_board(
     command = ["flash", "--board", NAME, "--image", str(image), "--erase-files", "--json"]
     flashing = threading.Thread(target=lambda: codes.append(main(command)))
     flashing.start()
-    assert copied.wait(30) and fake.faults == []
+    assert copied.wait(300) and fake.faults == []
     with VirtualPico(facts, None, flash=fake.flash) as pico:
         ports.append(SimpleNamespace(device=pico.port, vid=0x2E8A, serial_number="E6"))
-        flashing.join(60)
+        flashing.join(300)
         assert codes == [0]
         said = json.loads(capsys.readouterr().out)
         assert (said["port"], said["files"]) == (pico.port, "unseen")

@@ -218,7 +218,7 @@ def test_a_trial_that_hangs_ends_by_the_watchdog(pico: Pico, monkeypatch: pytest
         patch.setattr(push, "_call", watched)
         push.push(board, {"net.mica": pushed_models.good(2000)}, say=lambda message: None)
     reasons = []
-    for _ in range(10):
+    for _ in range(200):
         with contextlib.suppress(MicaError), pico.board() as board:
             reasons = [half.reason for half in push.listing(board).halves if half.state == "rejected"]
             break

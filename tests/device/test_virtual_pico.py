@@ -56,7 +56,7 @@ def pico(firmware: Firmware, flash: Path, name: str) -> Iterator[VirtualPico]:
 
 def mpremote(port: str, *arguments: str) -> str:
     command = [sys.executable, "-m", "mpremote", "connect", port, *arguments]
-    result = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    result = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
     assert result.returncode == 0, result.stdout + result.stderr
     return result.stdout
 
@@ -110,7 +110,7 @@ def test_bytes_under_load(pico: VirtualPico) -> None:
             "len(sys.stdin.readline())\nprint(n)"
         )
         repl.serial.write(b"".join(b"line %d\n" % i for i in range(3000)))
-        output, error = repl.follow(30)
+        output, error = repl.follow(120)
         assert (output, error) == (b"%d\r\n" % sum(len(b"line %d\n" % i) for i in range(3000)), b"")
 
 
@@ -139,19 +139,22 @@ def test_cycles_are_the_same_on_both_sides(pico: VirtualPico) -> None:
         start = pico.cycles()
         board.exec("import time; time.sleep(0.5)")
         end = pico.cycles()
-        assert end.board_seconds - start.board_seconds > 0.5
+        assert end.board_seconds - start.board_seconds > 0.499  # sleep() counts whole milliseconds
         assert (end.executed - start.executed) / 125e6 < 0.1
 
 
 def test_cycles_repeat(pico: VirtualPico) -> None:
-    """Deterministic but for interrupts: USB asks at other moments each time."""
+    """Without interrupts: USB asks at other moments each time."""
     code = f"""
 import binascii, machine
 b = bytes(20000)
 def f():
+    state = machine.disable_irq()
     start = machine.mem32[{CYCLES_ON_BOARD + 4}]
     binascii.crc32(b)
-    return machine.mem32[{CYCLES_ON_BOARD + 4}] - start
+    end = machine.mem32[{CYCLES_ON_BOARD + 4}]
+    machine.enable_irq(state)
+    return end - start
 f()
 print([f() for i in range(5)])
 """
@@ -236,7 +239,7 @@ def test_an_image_that_does_not_lie_in_flash(tmp_path: Path, name: str) -> None:
         VirtualPico(facts, image, flash=tmp_path / "flash.bin").close()
 
 
-def gone(pid: int, seconds: float = 5) -> bool:
+def gone(pid: int, seconds: float = 60) -> bool:
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         try:
