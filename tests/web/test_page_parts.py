@@ -9,7 +9,9 @@ import io
 import json
 import os
 import subprocess
+import threading
 import wave
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +29,7 @@ from mica.file import codec
 from mica.images import romfs, uf2
 from mica.toolchain import wasm
 from mica.training import examples
-from mica.web import site
+from mica.web import rp2040js, site
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
@@ -197,3 +199,27 @@ def test_a_script_that_runs_stays_whole(tmp_path: Path, monkeypatch: pytest.Monk
         script.write_text("console.log(2);")
         assert npm_packages.run(script) == "2\n"
         assert running.read() == "console.log(1);"
+
+
+def test_a_package_that_is_being_fetched_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its folder and its lock file are there before it is whole."""
+    monkeypatch.setenv("MICA_CACHE", str(tmp_path))
+    begun, go_on = threading.Event(), threading.Event()
+
+    def fetch(source: Path, folder: Path, progress: object) -> None:
+        made = folder / "node_modules" / "rp2040js"
+        made.mkdir(parents=True)
+        (folder / "package-lock.json").write_bytes((source / "package-lock.json").read_bytes())
+        begun.set()
+        assert go_on.wait(60)
+        (made / "whole").write_text("")
+
+    monkeypatch.setattr(rp2040js, "_fetch", fetch)
+    with ThreadPoolExecutor(2) as pool:
+        first = pool.submit(rp2040js.install)
+        assert begun.wait(60)
+        second = pool.submit(lambda: (rp2040js.install() / "whole").exists())
+        with pytest.raises(TimeoutError):
+            second.result(0.3)
+        go_on.set()
+        assert second.result() and first.result() == tmp_path / "npm" / "node_modules" / "rp2040js"

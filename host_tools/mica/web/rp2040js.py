@@ -14,10 +14,9 @@ def install(progress: Progress = quiet) -> Path:
     source = data_dir("boards") / "common" / "rp2040"
     lock = (source / "package-lock.json").read_bytes()
     modules = cache_dir() / "npm"
-    if not _installed(modules, lock):
-        with locked("npm", progress):
-            if not _installed(modules, lock):
-                _fetch(source, modules, progress)
+    with locked("npm", progress):  # before the look: what another process is fetching is not whole yet
+        if not _installed(modules, lock):
+            _fetch(source, modules, progress)
     return modules / "node_modules" / "rp2040js"
 
 
