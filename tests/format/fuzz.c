@@ -34,11 +34,14 @@ static uint64_t n_inputs, n_loaded, random_state;
 static file_t current;
 static const char *folder;
 
+extern const char __executable_start[];  // by the linker
+
 void __sanitizer_cov_trace_pc(void);
 void __sanitizer_set_death_callback(void (*callback)(void));
 
 void __sanitizer_cov_trace_pc(void) {
-    uintptr_t here = (uintptr_t)__builtin_return_address(0);
+    // From the program's begin, which lies elsewhere each time.
+    uintptr_t here = (uintptr_t)__builtin_return_address(0) - (uintptr_t)__executable_start;
     here = (here >> 4) ^ (here << 8);
     uint8_t *hit = &hits[(here ^ before) & ((1u << MAP_BITS) - 1)];
     *hit += *hit != 255;
@@ -234,20 +237,22 @@ static size_t edges_seen(void) {
 }
 
 static void read_seeds(void) {
-    DIR *dir = opendir(folder);
-    for (struct dirent *e; dir != NULL && (e = readdir(dir)) != NULL;) {
+    struct dirent **names = NULL;
+    const int n = scandir(folder, &names, NULL, alphasort);  // the order of a folder is its file system's
+    for (int i = 0; i < n; ++i) {
         char path[4096];
         static uint8_t bytes[1u << 20];
-        snprintf(path, sizeof(path), "%s/%s", folder, e->d_name);
-        FILE *f = e->d_name[0] == '.' ? NULL : fopen(path, "rb");
+        snprintf(path, sizeof(path), "%s/%s", folder, names[i]->d_name);
+        FILE *f = names[i]->d_name[0] == '.' ? NULL : fopen(path, "rb");
         if (f != NULL) {
             file_t seed = { bytes, fread(bytes, 1, sizeof(bytes), f) };
             fclose(f);
             reaches_new(&seed);
             keep(&seed, "");
         }
+        free(names[i]);
     }
-    closedir(dir);
+    free(names);
 }
 
 int main(int argc, char **argv) {
