@@ -13,8 +13,9 @@ from tones import FRONT_END, LABELS, save_net, tone, write_wav
 from mica.cli.main import main
 from mica.data import sounds
 from mica.errors import MicaError
-from mica.listen import suggest
+from mica.listen import detection, suggest
 from mica.listen.detection import Counts, Event, Said, read_stamps
+from mica.run.host import HostRunner
 
 
 @pytest.fixture(scope="module")
@@ -168,6 +169,22 @@ def test_short_clips_are_padded(folder: Path, tmp_path: Path, capsys: pytest.Cap
     assert main(["listen", model, str(short), "--threshold", "0.4", "--mean", "1"]) == 0
     found = capsys.readouterr()
     assert found.out.split()[2] == "low" and "the model takes 0.10 s: silence" in found.err
+
+
+@pytest.mark.parametrize("mean", [1, 3])
+def test_a_short_clip_is_heard_amid_silence(folder: Path, mean: int) -> None:
+    """As on a board, which listens before it and behind it; one output is what `mica eval` takes of the clip."""
+    clip = tone(np.random.default_rng(3), "low", 900)
+    with HostRunner((folder / "net.mica").read_bytes()) as runner:
+        settings = detection.Settings(mean=mean)
+        needed = detection.samples_needed(runner.model, settings)
+        heard, amid = (
+            list(detection.outputs(runner, x, settings)) for x in (clip, np.pad(clip, (needed - len(clip)) // 2))
+        )
+        alone, _ = next(detection.outputs(runner, sounds.cut(clip, 1600)[0], detection.Settings(mean=1)))
+    assert len(heard) == len(amid) == mean
+    assert all(np.array_equal(a, b) for (a, _), (b, _) in zip(heard, amid, strict=True))
+    assert np.array_equal(heard[mean // 2][0], alone)
 
 
 def test_listen(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -162,7 +162,7 @@ def pieces(path: str | Path, rate: int, n: int) -> np.ndarray:
 
 def cut(x: np.ndarray, n: int) -> np.ndarray:
     """Return int16 samples as [pieces, n]: a short clip with silence around it, the loudest part of one that is a
-    little longer, the parts of a long one. Training, calibration and evaluation take a file so."""
+    little longer, the parts of a long one. Training, calibration, evaluation and listening take a file so."""
     if len(x) <= n:
         before = (n - len(x)) // 2
         return np.pad(x, (before, n - len(x) - before))[None]
@@ -171,11 +171,6 @@ def cut(x: np.ndarray, n: int) -> np.ndarray:
         start = int(np.argmax(energy[n:] - energy[:-n]))
         return x[None, start : start + n]
     return x[: len(x) // n * n].reshape(-1, n)
-
-
-def padded(samples: np.ndarray, n: int) -> np.ndarray:
-    """int16 samples, with silence behind them where they are fewer than n."""
-    return np.pad(samples, (0, max(0, n - len(samples))))
 
 
 def padding(paths: Sequence[str | Path], rate: int, n: int) -> str:

@@ -163,10 +163,10 @@ def samples_needed(model: ModelFile, settings: Settings) -> int:
 
 def outputs(runner: Runner, samples: np.ndarray, settings: Settings) -> Iterator[tuple[np.ndarray, int]]:
     """The model's answers to int16 samples [n], each with its time in ms.
-    Silence is put behind samples that are too few for an event."""
+    Silence is put around samples that are too few for an event."""
     given = sound.input_of(runner.model, "the recording")
     step, place = settings.step or usual_step(runner.model), scores.required(runner.model)
-    samples = sounds.padded(samples, samples_needed(runner.model, settings))
+    samples = sounds.cut(samples, max(len(samples), samples_needed(runner.model, settings)))[0]
     if runner.model.state_bytes:
         runner.reset()
     for end in range(given.samples, len(samples) + 1, step):

@@ -72,7 +72,7 @@ def detect(
     gate.check(small.model, runner.model)
     given, detector = sound.input_of(runner.model, "the recording"), Detector(runner.model, settings)
     step, place = settings.step or usual_step(runner.model), scores.required(runner.model)
-    samples = sounds.padded(samples, samples_needed(runner.model, settings))
+    samples = sounds.cut(samples, max(len(samples), samples_needed(runner.model, settings)))[0]
     at = given_small = sound.input_of(small.model, gate.file).samples  # where the next answer of the small model ends
     step_small = usual_step(small.model) if small.model.state_bytes else given_small  # windows side by side
     before = Settings(gate.threshold, 1, step=step_small)
