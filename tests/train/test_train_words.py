@@ -206,12 +206,12 @@ def test_a_file_names_its_thresholds(tmp_path: Path) -> None:
     packed = mica.pack(
         tmp_path / "net.onnx", samples, frontend=front_end, labels=("down", "other", "up"), plain=True
     ).data
-    changed = detection.with_thresholds(packed, {"up": 0.93})
+    changed = detection.with_thresholds(packed, {"up": 0.93}, 2)
     with HostRunner(changed) as runner:
         usual = detection.settings_of(runner.model)
         found = detection.Detector(runner.model, usual)
     assert found.names == ["down", "other", "up"] and found.least.tolist() == [0.7, 0.7, 0.93]
-    assert set(found.means) == {3} and detection.with_thresholds(changed, {"up": 0.93}) == changed
+    assert set(found.means) == {2} and detection.with_thresholds(changed, {"up": 0.93}, 2) == changed
 
 
 def test_words_that_are_said_alone(
@@ -231,6 +231,7 @@ def test_words_that_are_said_alone(
     with HostRunner(output.read_bytes()) as runner:
         settings = detection.settings_of(runner.model)
     assert settings.thresholds == {**found["wake"]["thresholds"], "other": 0.7}
+    assert set(settings.means) == {wake.MEAN}  # with which they were chosen
     assert sorted(p.name for p in (tmp_path / "said").iterdir()) == ["hey_board", "other"]
 
 

@@ -84,7 +84,7 @@ def run(args: argparse.Namespace) -> int:
                     say.make(args.say, Path(made), judging=True)
                 told = functools.partial(line, "listening")
                 heard = wake.choose(result.packed, result.held, Path(args.background or made), alarms, told)
-            data = detection.with_thresholds(result.packed, heard.thresholds)
+            data = detection.with_thresholds(result.packed, heard.thresholds, wake.MEAN)
             if (most := chosen.contract().flash) is None or len(data) <= most:
                 cost = dataclasses.replace(result.cost, flash=len(data))
                 result = dataclasses.replace(result, packed=data, cost=cost)

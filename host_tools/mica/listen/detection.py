@@ -65,12 +65,12 @@ def settings_of(model: ModelFile) -> Settings:
         ) from None
 
 
-def with_thresholds(packed: bytes, thresholds: Mapping[str, float]) -> bytes:
-    """Return a packed model whose file names its words' thresholds, so that a board needs none in its program."""
+def with_thresholds(packed: bytes, thresholds: Mapping[str, float], mean: int) -> bytes:
+    """Return a packed model whose file names its words' thresholds and mean: a board needs none in its program."""
     model = decode(packed)
     levels = {label: thresholds.get(label, THRESHOLD) for label in scores.labels(model)}
     model.metadata[LISTEN_THRESHOLD] = " ".join(f"{level:g}" for level in levels.values())
-    model.metadata[LISTEN_MEAN] = " ".join([str(MEAN)] * len(levels))
+    model.metadata[LISTEN_MEAN] = " ".join([str(mean)] * len(levels))
     return encode(model)
 
 
