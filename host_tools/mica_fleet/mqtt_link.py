@@ -96,6 +96,7 @@ class Listener:
         self.client.suppress_exceptions = True
         self.client.on_connect = self._on_connect
         self.client.on_message = self._on_message
+        self.client.on_subscribe = lambda *_: self._answered.set()  # what is retained follows at once
         self.client.on_disconnect = lambda *_: self._lost(self._why())
         self.client.on_connect_fail = lambda *_: self._lost(self._why())
         self.client.reconnect_delay_set(1, _LONGEST_PAUSE)
@@ -138,7 +139,8 @@ class Listener:
             if self._beside is not None:
                 client.subscribe(self._beside[0], 1)
             self._connected(self)
-        self._answered.set()
+        else:
+            self._answered.set()
 
     def _on_message(self, client: object, userdata: object, message: Any) -> None:
         """Pass a message on. No message, however damaged, ends the thread."""
