@@ -344,9 +344,13 @@ TABLE: list[tuple[str, Args, int, tuple[str, ...]]] = [
 
 
 def free_port() -> int:
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return int(s.getsockname()[1])
+    """Return one that nobody else is given, and nobody listens at."""
+    KEPT.append(socket.socket())
+    KEPT[-1].bind(("127.0.0.1", 0))
+    return int(KEPT[-1].getsockname()[1])
+
+
+KEPT: list[socket.socket] = []
 
 
 @pytest.mark.parametrize(("name", "args", "code", "words"), TABLE, ids=[row[0] for row in TABLE])
