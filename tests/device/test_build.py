@@ -6,6 +6,7 @@ import re
 import shutil
 import struct
 import subprocess
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -18,7 +19,7 @@ from mica.errors import MicaError
 from mica.toolchain import build as builder
 from mica.toolchain import pins, process, sources
 from mica.toolchain.build import BuildResult, build
-from mica.toolchain.cache import cache_dir
+from mica.toolchain.cache import cache_dir, locked
 from mica.toolchain.micropython import choose
 
 Firmware = Callable[[str], BuildResult]
@@ -208,30 +209,34 @@ def test_cache_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         cache_dir()
 
 
-def test_two_builds_wait_for_each_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    import threading
-
-    from mica.toolchain.cache import locked
-
+@pytest.mark.parametrize("long", [True, False])
+def test_two_builds_wait_for_each_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, long: bool) -> None:
+    """The second says so, unless the first is about to end."""
     monkeypatch.setenv("MICA_CACHE", str(tmp_path))
     told: list[str] = []
     order: list[str] = []
-    entered = threading.Event()
+    begun, waits = threading.Event(), threading.Event()
 
-    def other() -> None:
-        entered.wait(30)
-        with locked("build/x", told.append):
-            order.append("second")
+    def first() -> None:
+        with locked("build/x"):
+            begun.set()
+            waits.wait(60)
+            order.append("first")
 
-    thread = threading.Thread(target=other)
+    def tell(line: str) -> None:
+        told.append(line)
+        waits.set()
+
+    thread = threading.Thread(target=first)
     thread.start()
-    with locked("build/x"):
-        entered.set()
-        thread.join(0.5)
-        order.append("first")
+    assert begun.wait(60)
+    if not long:
+        monkeypatch.setattr("time.sleep", lambda seconds: (waits.set(), thread.join()))
+    with locked("build/x", tell):
+        order.append("second")
     thread.join()
     assert order == ["first", "second"]
-    assert told == ["waiting for another mica that works on build/x"]
+    assert told == ["waiting for another mica that works on build/x"] * long
 
 
 def test_shells_flags_do_not_reach_the_build(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -43,9 +44,12 @@ def locked(name: str, progress: Progress = quiet) -> Iterator[None]:
     path = cache_dir() / f"{name}.lock"
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("a") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
+        for _ in range(20):  # whoever only looks whether a firmware is up to date has it for a moment
+            with contextlib.suppress(BlockingIOError):
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            time.sleep(0.05)
+        else:
             progress(f"waiting for another mica that works on {name}")
             fcntl.flock(file, fcntl.LOCK_EX)
         yield
