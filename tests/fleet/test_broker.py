@@ -63,7 +63,7 @@ def test_a_listener_has_its_topics(site: Site) -> None:
 
     pytest.importorskip("paho.mqtt.client", reason="the Python package paho-mqtt is not installed")
     with socket.create_server((site.host, site.port)) as server:
-        thread = threading.Thread(target=talk)
+        thread = threading.Thread(target=talk, daemon=True)
         thread.start()
         listener = Listener(site, lambda *_: None)
         order.append("there")

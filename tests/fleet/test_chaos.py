@@ -58,7 +58,7 @@ def test_what_the_proxy_does_to_packets(monkeypatch: pytest.MonkeyPatch) -> None
                 while data := s.recv(1000):
                     came.extend(data)
 
-        thread = threading.Thread(target=talk)
+        thread = threading.Thread(target=talk, daemon=True)
         thread.start()
         with socket.create_connection(("127.0.0.1", proxy.port)) as s:
             s.sendall(b"".join(sent))

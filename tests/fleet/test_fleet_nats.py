@@ -60,7 +60,7 @@ def test_boards_and_the_server_are_killed_and_nothing_is_lost(
             while len(killed) < 4 or len(found) < 2:
                 found.append([y[0].tobytes() for y in runner.run(samples)])
 
-        worker = threading.Thread(target=work)
+        worker = threading.Thread(target=work, daemon=True)
         try:
             worker.start()
             time.sleep(0.8)

@@ -110,7 +110,7 @@ def test_one_of_each_kind_is_killed(
                 killed.append(names[0])
 
         lost = dispatcher.counts["lost_boards"]
-        thread = threading.Thread(target=kill)
+        thread = threading.Thread(target=kill, daemon=True)  # a failure ends the run, too
         thread.start()
         passes = 0
         while passes == 0 or len(killed) < 3 or dispatcher.counts["lost_boards"] < lost + 3:
