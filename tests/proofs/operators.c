@@ -1,155 +1,95 @@
 // What CBMC proves of the operators' loaders: a kernel gets what its walk assumes. Its check has accepted the shapes it
-// runs on, they are those of the tensors, and its constants are as long as it says.
-#include "loader.c"
+// runs on, they are those of the tensors, and its constants are as long as it says. Here: windows, weights, int16.
+#include "asked.h"
 #include "op_conv.c"
 #include "op_dense.c"
 #include "op_pool.c"
 #include "op_wide.c"
 
-// --- contracts
+// --- windows
 
-typedef struct {
-    mica_window_t win;
-    int32_t numbers[5];  // others that the check looks at
-} shape_t;
+#define WINDOW(w) \
+    (w).in_h, (w).in_w, (w).in_c, (w).out_h, (w).out_w, (w).out_c, (w).kernel_h, (w).kernel_w, (w).stride_h, \
+        (w).stride_w, (w).dilation_h, (w).dilation_w, (w).pad_top, (w).pad_left
+#define IMAGE(in, out) \
+    (r.x[0].rank == 4 && (in)[0] == 1 && p->win.in_h == (in)[1] && p->win.in_w == (in)[2] && p->win.in_c == (in)[3] \
+        && r.y.rank == 4 && (out)[0] == 1 && p->win.out_h == (out)[1] && p->win.out_w == (out)[2] \
+        && p->win.out_c == (out)[3] && ONE(p))
+#define IMAGES IMAGE(r.x[0].dims, r.y.dims)
 
-static shape_t accepted;  // by the kernel's check
-static bool checked, constants;
-static size_t weights, lengths[MICA_MAX_BLOBS];
-static const mica_channels_t *loaded;
+// Kernels with channels: `weights` bytes, in layouts that they read, then bias, mult and shift of n channels.
+#define CHANNELS(NAME, n, layouts) \
+    (constants && ((layouts) >> p->ch.layout & 1) && lengths[0] == weights && (size_t)(MICA_CODED(p->ch.layout) \
+            ? p->ch.table == places[0] && p->ch.weights == (const int8_t *)places[0] + MICA_CODES \
+            : p->ch.weights == places[0]) \
+        && HAS(ch.bias, NAME##_BLOB_BIAS, (size_t)(n) * 4) && HAS(ch.mult, NAME##_BLOB_MULT, (size_t)(n) * 4) \
+        && HAS(ch.shift, NAME##_BLOB_SHIFT, n))
 
-static bool same(const shape_t *a) {
-    const mica_window_t *v = &a->win, *w = &accepted.win;
-    bool equal = checked && v->in_h == w->in_h && v->in_w == w->in_w && v->in_c == w->in_c && v->out_h == w->out_h
-        && v->out_w == w->out_w && v->out_c == w->out_c && v->kernel_h == w->kernel_h && v->kernel_w == w->kernel_w
-        && v->stride_h == w->stride_h && v->stride_w == w->stride_w && v->dilation_h == w->dilation_h
-        && v->dilation_w == w->dilation_w && v->pad_top == w->pad_top && v->pad_left == w->pad_left;
-    for (uint32_t i = 0; i < 5; ++i) {
-        equal = equal && a->numbers[i] == accepted.numbers[i];
-    }
-    return equal;
-}
+static size_t weights;  // bytes, as a kernel said last
 
-// load_channels: constants of n channels, `bytes` of weights.
-static void some_channels(mica_step_record_t *r, mica_channels_t *ch, size_t bytes, uint32_t n) {
-    __CPROVER_assert(bytes == weights && n == accepted.win.out_c, "as many as the kernel says");
-    loaded = ch;
-    if (nondet_bool()) {
-        r->err->status = MICA_ERR_STEP;
-    }
-}
-
-// load_blob: `bytes` of a constant.
-static const void *some_constant(mica_step_record_t *r, uint32_t i, size_t bytes) {
-    static uint64_t word;
-    __CPROVER_assert(i < MICA_MAX_BLOBS && checked, "a constant of shapes that were accepted");
-    lengths[i] = bytes;
-    if (nondet_bool()) {
-        r->err->status = MICA_ERR_STEP;
-        return NULL;
-    }
-    return &word;
-}
-
-// --- proofs
-
-// A kernel's check, the numbers that it looks at beside the window, and its loader, which is proved. `ready` has to be
-// true of its constants.
-#define KERNEL(op, name, ready, ...) \
-    CHECKS(op, name, p->win, __VA_ARGS__) \
-    PROOF(op, name, ready, IMAGE(&p->win, r.x[0].dims, r.y.dims))
-#define CHECKS(op, name, window, ...) \
-    static shape_t shape_##op(const mica_##name##_t *p) { \
-        return (shape_t) { window, { __VA_ARGS__ } }; \
-    } \
-    mica_status_t mica_##name##_check(const mica_##name##_t *p, const char **what) { \
-        (void)what; \
-        accepted = shape_##op(p); \
-        checked = nondet_bool(); \
-        return checked ? MICA_OK : MICA_ERR_SHAPE; \
-    } \
-    mica_status_t mica_##name##_check_constants(const mica_##name##_t *p, const char **what) { \
-        (void)what; \
-        const shape_t shape = shape_##op(p); \
-        __CPROVER_assert(same(&shape), "constants of shapes that were accepted"); \
-        constants = nondet_bool(); \
-        return constants ? MICA_OK : MICA_ERR_RANGE; \
-    }
-#define IMAGE(w, in, out) \
-    (r.x[0].rank == 4 && (in)[0] == 1 && (w)->in_h == (in)[1] && (w)->in_w == (in)[2] && (w)->in_c == (in)[3] \
-        && r.y.rank == 4 && (out)[0] == 1 && (w)->out_h == (out)[1] && (w)->out_w == (out)[2] \
-        && (w)->out_c == (out)[3])
-#define PROOF(op, name, ready, shapes) \
-    void prove_##op(void) { \
-        RECORD; \
-        mica_step_t s = { .run = NULL };  /* load_step */ \
-        err.status = MICA_OK; \
-        mica_load_##op(&r, &s); \
-        const mica_##name##_t *p = &s.p.op; \
-        const shape_t shape = shape_##op(p); \
-        if (err.status == MICA_OK) { \
-            __CPROVER_assert(same(&shape) && (ready), "shapes and constants are accepted"); \
-            __CPROVER_assert((uint8_t *)p->x == r.x[0].data && (uint8_t *)p->y == r.y.data, "tensors"); \
-            __CPROVER_assert(shapes, "the shapes of the tensors"); \
-            __CPROVER_assert(s.run == run_##op, "its function"); \
-        } \
-    }
-
-// The same of kernels with channels, and layouts of weights that they read.
-#define CHANNELS(op, groups, layouts) \
-    KERNEL(op, op##_s8, LOADED(layouts) && p->x_zero == (int8_t)r.x[0].zero_point, groups, p->ch.act_min, \
-        p->ch.act_max, p->ch.layout) \
-    WEIGHTS(op, p->win.out_c)
-#define LOADED(layouts) (constants && loaded == &p->ch && ((layouts) >> p->ch.layout & 1))
 #define WEIGHTS(op, channels) \
     size_t mica_##op##_s8_weights_bytes(const mica_##op##_s8_t *p) { \
-        const shape_t shape = shape_##op(p); \
-        __CPROVER_assert(same(&shape), "weights of shapes that were accepted"); \
-        return weights = nondet_size(); \
+        __CPROVER_assert(same(numbers_##op(p)), "weights of shapes that were accepted"); \
+        weights = nondet_u32(); \
+        __CPROVER_assume(!MICA_CODED(p->ch.layout) || weights >= MICA_CODES); \
+        return weights; \
     } \
     uint32_t mica_##op##_s8_channels(const mica_##op##_s8_t *p) { \
         return channels; \
     }
+#define CONVOLUTION(op, NAME, groups, layouts) \
+    CHECKS(op, op##_s8, WINDOW(p->win), groups, p->ch.act_min, p->ch.act_max, p->ch.layout) \
+    PROOF(op, op##_s8, IMAGES && CHANNELS(NAME, p->win.out_c, layouts) && p->x_zero == (int8_t)r.x[0].zero_point, \
+        = { 0 })  /* by load_step, for those without a layout */ \
+    WEIGHTS(op, p->win.out_c)
+
+CONVOLUTION(conv2d, CONV2D_S8, p->groups, MICA_CONV2D_S8_LAYOUTS)
+CONVOLUTION(depthwise_conv2d, DEPTHWISE_CONV2D_S8, 0, 1 << MICA_LAYOUT_PLAIN)
+CONVOLUTION(conv_transpose2d, CONV_TRANSPOSE2D_S8, p->groups, 1 << MICA_LAYOUT_PLAIN)
 
 // Kernels with a factor for each of some entries.
 #define ENTRIES(NAME) \
-    (constants && lengths[MICA_##NAME##_BLOB_MULT] == 4 * (size_t)p->entries \
-        && lengths[MICA_##NAME##_BLOB_SHIFT] == p->entries)
+    (constants && HAS(mult, NAME##_BLOB_MULT, (size_t)p->entries * 4) && HAS(shift, NAME##_BLOB_SHIFT, p->entries))
 
-CHANNELS(conv2d, p->groups, MICA_CONV2D_S8_LAYOUTS)
-CHANNELS(depthwise_conv2d, 0, 1 << MICA_LAYOUT_PLAIN)
-CHANNELS(conv_transpose2d, p->groups, 1 << MICA_LAYOUT_PLAIN)
-KERNEL(max_pool2d, max_pool2d_s8, true, p->act_min, p->act_max)
-KERNEL(average_pool2d, average_pool2d_s8, ENTRIES(AVERAGE_POOL2D_S8), p->act_min, p->act_max, (int32_t)p->entries,
-    p->pad_bottom + 65536 * p->count_include_pad, p->pad_right)
-KERNEL(pool_s16, pool_s16, ENTRIES(POOL_S16), p->act_min, p->act_max, (int32_t)p->entries, p->largest)
+KERNEL(max_pool2d, max_pool2d_s8, IMAGES, WINDOW(p->win), CLAMP)
+KERNEL(average_pool2d, average_pool2d_s8, IMAGES && ENTRIES(AVERAGE_POOL2D_S8), WINDOW(p->win), CLAMP, p->entries,
+    p->pad_bottom, p->pad_right, p->count_include_pad)
+KERNEL(pool_s16, pool_s16, IMAGES && ENTRIES(POOL_S16), WINDOW(p->win), CLAMP, p->entries, p->largest)
+KERNEL(conv2d_s16, conv2d_s16, IMAGES && constants
+    && HAS(weights, CONV2D_S16_BLOB_WEIGHTS, (size_t)times(p->win.out_c, sized))
+    && HAS(bias, CONV2D_S16_BLOB_BIAS, (size_t)p->win.out_c * 4)
+    && HAS(mult, CONV2D_S16_BLOB_MULT, (size_t)p->win.out_c * 4)
+    && HAS(shift, CONV2D_S16_BLOB_SHIFT, p->win.out_c), WINDOW(p->win), p->groups, CLAMP)
+SIZE(conv2d_s16, conv2d_s16, reduction, uint32_t)
 
-// Bytes of n rows of weights.
-static size_t some_weights(size_t n, uint32_t row) {
-    __CPROVER_assert(n == accepted.win.out_c && row == (uint32_t)weights, "as many as the kernel says");
-    return nondet_size();
-}
+// --- matrices
 
-uint32_t mica_conv2d_s16_reduction(const mica_conv2d_s16_t *p) {
-    (void)p;
-    return (uint32_t)(weights = nondet_u32());
-}
+#define MATRIX(in, out) (alike(&r.x[0], &r.y, r.y.rank - 1u) && r.y.rank >= 1 \
+    && p->rows == product(&r.y, 0, r.y.rank - 1u) && p->in == last(&r.x[0]) && p->out == last(&r.y) && ONE(p))
 
-static bool of_channels(void) {
-    const size_t n = accepted.win.out_c;
-    return lengths[MICA_CONV2D_S16_BLOB_BIAS] == 4 * n && lengths[MICA_CONV2D_S16_BLOB_MULT] == 4 * n
-        && lengths[MICA_CONV2D_S16_BLOB_SHIFT] == n;
-}
-
-KERNEL(conv2d_s16, conv2d_s16, constants && of_channels(), p->groups, p->act_min, p->act_max)
-
-// A matrix: the product of the dimensions before the last is one number, see load_shapes.
-static bool is_matrix(const mica_tensor_t *x, const mica_tensor_t *y, const mica_fully_connected_s8_t *p) {
-    return x->rank == y->rank && x->rank >= 1 && p->in_k == x->dims[x->rank - 1] && p->out_n == y->dims[y->rank - 1]
-        && (x->rank > 2 || p->rows == (x->rank == 1 ? 1 : x->dims[0]));
-}
-
-CHECKS(fully_connected, fully_connected_s8, { .out_c = p->out_n }, (int32_t)p->rows, p->in_k, p->ch.act_min,
-    p->ch.act_max, p->ch.layout)
+KERNEL(fully_connected, fully_connected_s8, MATRIX(in_k, out_n)
+    && CHANNELS(FULLY_CONNECTED_S8, p->out_n, MICA_FULLY_CONNECTED_S8_LAYOUTS), p->rows, p->in_k, p->out_n,
+    p->ch.act_min, p->ch.act_max, p->ch.layout)
 WEIGHTS(fully_connected, p->out_n)
-PROOF(fully_connected, fully_connected_s8, LOADED(MICA_FULLY_CONNECTED_S8_LAYOUTS), is_matrix(&r.x[0], &r.y, p))
+
+static const mica_matmul_s8_t *matrices;  // whose shapes are those of the operands
+
+mica_status_t mica_matmul_s8_shapes(mica_matmul_s8_t *p, const uint32_t *a_dims, uint32_t a_rank,
+    const uint32_t *b_dims, uint32_t b_rank, const uint32_t *y_dims, uint32_t y_rank, const char **what) {
+    matrices = p;
+    p->m = (uint16_t)nondet_u32();
+    p->k = (uint16_t)nondet_u32();
+    p->n = (uint16_t)nondet_u32();
+    return mica_broadcast_shapes(&p->batch, a_dims, a_rank, b_dims, b_rank, y_dims, y_rank, what);
+}
+KERNEL(matmul, matmul_s8, matrices == p && broadcast == &p->batch && record == &r && TWO, SHAPE(p->batch), p->m, p->k, p->n, p->transpose_b, p->mult, p->shift, CLAMP)
+
+// --- int16
+
+KERNEL(binary_s16, binary_s16, BROADCAST, SHAPE(p->shape), p->mult_a, p->mult_b, p->mult_ab, p->shift, CLAMP)
+KERNEL(lut_s16, lut_s16, ONE(p) && alike(&r.x[0], &r.y, 9) && p->n == r.y.bytes / 2
+    && HAS(table, LUT_S16_BLOB_TABLE, ((size_t)2 << p->bits) + 2), p->n, p->bits)
+KERNEL(softmax_s16, softmax_s16, ONE(p) && constants && alike(&r.x[0], &r.y, 9) && p->axis == last(&r.y)
+    && p->rows == divided(r.y.bytes / 2, p->axis) && HAS(table, SOFTMAX_S16_BLOB_EXPONENTIALS, 2048), p->rows, p->axis)
+KERNEL(widen_s16, widen_s16, ONE(p) && p->n == r.x[0].bytes && p->n == r.y.bytes / 2, p->n, p->mult, p->shift, CLAMP)
+KERNEL(narrow, narrow_s8, ONE(p) && p->n == r.y.bytes && p->n == r.x[0].bytes / 2, p->n, p->mult, p->shift, CLAMP)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from targets import ALL
 
@@ -31,6 +33,21 @@ def test_planted_fault_is_found(theorem: Theorem) -> None:
 def test_sentences_are_those_of_the_pages() -> None:
     pages = {path: " ".join((ROOT / path).read_text(encoding="utf-8").split()) for path in {t.page for t in THEOREMS}}
     assert [t.name for t in THEOREMS if t.sentence not in pages[t.page]] == []
+
+
+def test_every_function_of_the_loader_has_a_theorem() -> None:
+    covered = {name for t in THEOREMS for name in t.covers.split()}
+    left = []
+    for file in ("check.c", "load.c", "record.c", "single.c"):
+        text = Tree().read(f"usermod_c/runtime/{file}")
+        found = re.findall(r"^[a-z][\w ]*?[ *](\w+)\([^;{}]*\) \{$", text, flags=re.M)
+        left += [name for name in found if name not in covered]
+    assert left == []
+
+
+def test_every_operator_has_a_theorem() -> None:
+    operators = re.findall(r" X\((\w+), \w+_s\d+, ", Tree().read("usermod_c/include/mica_format.h"))
+    assert [op for op in operators if f"op_{op}" not in {t.name for t in THEOREMS}] == [] != operators
 
 
 def test_page_is_that_of_the_theorems() -> None:

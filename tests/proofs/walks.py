@@ -77,6 +77,12 @@ def taps(tree: Tree) -> str | None:
                 case = end.copy()
                 case.facts.add(given)
                 w.prove(case, claim, what)
+            case = end.copy()  # of some taps, of which the first and the last are inside, as was proved
+            case.facts.add(
+                both(le(first.plus(1), last), *(inside(start, size, dilation, n) for n in (first, last.plus(-1))))
+            )
+            w.hints = [("e - 1 - f", "d - 1")]
+            w.prove(case, le(last - first, size), "more taps than places")
     except Unproved as e:
         return str(e)
     return None
@@ -87,7 +93,7 @@ def taps_contract(w: Walker, s: State, args: list[Value]) -> None:
     w.prove(s, taps_given(start, size, kernel, dilation), "what mica_taps is given")
     first, end = fresh("first"), fresh("end")
     s.facts.natural |= first.names() | end.names()
-    s.facts.add(both(le(ZERO, first), le(first, end), le(end, kernel)))
+    s.facts.add(both(le(ZERO, first), le(first, end), le(end, kernel), le(end - first, size)))
     for k in (first, end.plus(-1)):
         s.facts.add(("or", (le(end, first), inside(start, size, dilation, k))))
     for k in (ZERO, -start):
@@ -197,6 +203,7 @@ class Kernel:
     bounded: Iterable[tuple[str, str]] = ()
     grouped: str = ""  # the number of groups, of which in_c and out_c are multiples
     rows: str = "p->win.out_h"
+    equal: tuple[str, str] = ("0", "0")  # numbers that the check finds equal
     weights: str = ""  # the bytes that the loader asks for, by the kernel's own function
 
 
@@ -228,6 +235,8 @@ def walk(kernel: Kernel, tree: Tree, coded: bool | None) -> int:
                 given[f"p.win.{name}"] = Number(groups * n, INTEGERS["uint16_t"])
                 facts.add(le(groups * n, Poly.number(65535)))
     given["p.x_zero"] = Number(fresh("x_zero"), I8, data=True)
+    if kernel.name == "pool_s16":  # it compares them with x
+        given |= {f"p.{n}": Number(fresh(n), INTEGERS["int16_t"], data=True) for n in ("act_min", "act_max")}
     w = Walker(source, kernel.sizes, CONTRACTS | kernel.contracts, [*WINDOW_HINTS, *kernel.hints], kernel.lemmas,
                kernel.invariants, kernel.bounded, given, {"p": f"mica_{kernel.name}_t"})  # fmt: skip
     what = Pointer("text", ZERO, "char")
@@ -237,6 +246,9 @@ def walk(kernel: Kernel, tree: Tree, coded: bool | None) -> int:
         state = State(way.facts, {"p": Place("p")})
         state.facts.add(eq(way.result.poly, ZERO))
         state.facts.natural |= {"row_begin", "row_end"}
+        same = eq(*(w.number(state, parsed(n)).poly for n in kernel.equal))
+        w.prove(state, same, "numbers that the check finds equal")
+        state.facts.add(same)
         rows = w.number(state, parsed(kernel.rows)).poly
         state.facts.add(both(le(ZERO, begin), le(begin, end), le(end, rows)))
         if state.facts.proves(False):
@@ -278,7 +290,11 @@ CODES = [  # loops over all taps, inside the image or not
 KERNELS = [
     Kernel("max_pool2d_s8", "max_pool2d.c", TENSORS),
     Kernel("average_pool2d_s8", "average_pool2d.c", TENSORS | ENTRIES, bounded=TAPS),
-    Kernel("pool_s16", "pool_s16.c", TENSORS | ENTRIES, bounded=TAPS),
+    Kernel(
+        "pool_s16", "pool_s16.c", TENSORS | ENTRIES, bounded=TAPS, equal=("p->win.in_c", "p->win.out_c"),
+        hints=[("p->win.in_h - (ky1 - ky0)", "kx1 - kx0"), ("p->win.in_w - (kx1 - kx0)", "p->win.in_h"),
+               ("p->win.in_c - 1", "p->win.in_h * p->win.in_w")],
+    ),
     Kernel(
         "depthwise_conv2d_s8", "depthwise_conv2d.c",
         TENSORS | EACH | WEIGHTS, weights="mica_depthwise_conv2d_s8_weights_bytes(p)",
