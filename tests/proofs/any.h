@@ -39,6 +39,7 @@ static mica_status_t some_operands(mica_step_record_t *r, uint32_t least, uint32
 static mica_status_t some_step(const mica_model_t *m, uint32_t i, mica_step_t *s, mica_error_t *err);
 static mica_status_t some_load(const mica_model_t *m, mica_error_t *err);
 static mica_status_t scan_of(const void *base, size_t len, mica_file_t *file, mica_info_t *info, mica_error_t *err);
+static bool some_fetched(const mica_fully_connected_s8_t *p);
 static mica_status_t some_io(const mica_model_t *m, uint32_t *golden, mica_error_t *err);
 
 // Any i up to n: where a loop of which nothing has to hold is cut.

@@ -21,8 +21,8 @@ uint32_t __CPROVER_uninterpreted_divided(uint32_t a, uint32_t b);
 
 static uint32_t times(uint32_t a, uint32_t b) {
     const uint32_t product = __CPROVER_uninterpreted_times(a, b);
-    __CPROVER_assume(product != 0 || a == 0 || b == 0 || a > MICA_MAX_DIM || b > MICA_MAX_DIM);
-    return a == 1 ? b : b == 1 ? a : product;
+    __CPROVER_assume(product != 0 || a > MICA_MAX_DIM || b > MICA_MAX_DIM);
+    return a == 0 || b == 0 ? 0 : a == 1 ? b : b == 1 ? a : product;
 }
 
 static uint32_t divided(uint32_t a, uint32_t b) {

@@ -152,7 +152,7 @@ ASKED: tuple[Edit, ...] = (
 # Shapes that broadcast, in kernels/: products by contract, and the place of each dimension.
 BROADCAST: tuple[Edit, ...] = (
     ("broadcast.c", "elements *= n;", "elements = some_elements(elements, n);"),
-    ("broadcast.c", "p->n[p->rank - 1] *= n;", "p->n[p->rank - 1] = some_joined(p, i, n);"),
+    ("broadcast.c", "p->n[p->rank - 1] *= n;", "p->n[p->rank - 1] = some_merged(p, i, n);"),
     ("broadcast.c", "p->n[p->rank++] = n;", "group[i] = p->rank;\np->n[p->rank++] = n;"),
     ("broadcast.c", "offset += at % p->n[i] * stride;", "offset = some_offset(offset, at % p->n[i], stride, p->n[i]);"),
     ("broadcast.c", "stride *= p->n[i];", "stride = next_stride;"),
@@ -169,25 +169,28 @@ DOT: tuple[Edit, ...] = (
     ("conv2d_s16.c", "n -= most;", "n -= most;\nCUT_END(n >= 0 && x == all_x + (all - n) && w == all_w + (all - n)\n"
      "&& within(acc, BIAS + all - n));"),
 )  # fmt: skip
+OUTPUTS: tuple[Edit, ...] = (("op_dense.c", "!run_fetched(p, scratch, scratch_bytes)", "!some_fetched(p)"),)
 FOLDERS = {"broadcast.c": "kernels", "conv2d_s16.c": "kernels/ref"}
 ARITHMETIC = (
     (r"(\S+) \*= (.*);$", r"\1 = times(\1, \2);"),
     (r"\(size_t\)(p->\w+) \* (p->\w+)", r"(size_t)times(\1, \2)"),
     (r"\bn \* (mica_\w+_reduction\(p\))", r"(size_t)times((uint32_t)n, \1)"),
+    (r"\(uint32_t\)w->in_h \* w->in_w", "times(w->in_h, w->in_w)"),
+    (r"\(size_t\)first \* (mica_row_bytes\([^)]*\))", r"(size_t)times(first, \1)"),
     (r"x->dims\[axis\] \* inner", r"times(x->dims[axis], inner)"),
     (r"= ([\w>-]*(?:bytes|rows)(?: / 2)?) / (p->\w+|n);", r"= divided(\1, \2);"),
 )
 EDITS = {
     "scan": SCAN, "channels": CHANNELS, "tensor": TENSOR, "name": NAME, "operands": OPERANDS, "io": IO,
     "tables": TABLES, "step": STEP, "move": MOVE, "load": LOAD, "whole": WHOLE, "single": SINGLE,
-    "broadcast": BROADCAST, "offset": BROADCAST, "dot": DOT,
+    "outputs": OUTPUTS, "broadcast": BROADCAST, "offset": BROADCAST, "dot": DOT,
 }  # fmt: skip
 
 
 def proof(name: str, source: str = "loader.c") -> Callable[[Tree], str | None]:
     """A function of loader.c, tables.c or steps.c as a theorem's proof."""
-    asked = source in ("operators.c", "operands.c", "signals.c")
-    changes = ASKED if asked else EDITS.get(name, ())
+    asked = source in ("operators.c", "operands.c", "signals.c", "cuts.c")
+    changes = (*ASKED, *EDITS.get(name, ())) if asked else EDITS.get(name, ())
 
     def prove(tree: Tree) -> str | None:
         with tree.folder() as root, tempfile.TemporaryDirectory() as edited:
@@ -199,7 +202,7 @@ def proof(name: str, source: str = "loader.c") -> Callable[[Tree], str | None]:
                     text = text.replace(old, new)
                 (Path(edited) / file).write_text(text, encoding="utf-8")
             if asked:
-                for path in (c / "runtime").glob("op_*.c"):
+                for path in {p for p in (c / "runtime").glob("op_*.c") if not (Path(edited) / p.name).exists()}:
                     (Path(edited) / path.name).write_text(path.read_text(encoding="utf-8"), encoding="utf-8")
                 for path in Path(edited).iterdir():
                     text = path.read_text(encoding="utf-8")

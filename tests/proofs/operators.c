@@ -82,7 +82,8 @@ mica_status_t mica_matmul_s8_shapes(mica_matmul_s8_t *p, const uint32_t *a_dims,
     p->n = (uint16_t)nondet_u32();
     return mica_broadcast_shapes(&p->batch, a_dims, a_rank, b_dims, b_rank, y_dims, y_rank, what);
 }
-KERNEL(matmul, matmul_s8, matrices == p && broadcast == &p->batch && record == &r && TWO, SHAPE(p->batch), p->m, p->k, p->n, p->transpose_b, p->mult, p->shift, CLAMP)
+KERNEL(matmul, matmul_s8, matrices == p && broadcast == &p->batch && record == &r && TWO, SHAPE(p->batch), p->m,
+    p->k, p->n, p->transpose_b, p->mult, p->shift, CLAMP)
 
 // --- int16
 

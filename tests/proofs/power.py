@@ -13,7 +13,7 @@ import struct
 import sys
 import types
 from collections.abc import Callable, Generator, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from io import BytesIO
 from typing import Any
 
@@ -30,6 +30,7 @@ TORN: tuple[Callable[[bytes, bytes], bytes], ...] = (
     lambda old, new: bytes(a if k % 2 else b for k, (a, b) in enumerate(zip(old, new, strict=True))),
     lambda old, new: new,
 )
+EVERY, HALVES = (0, 1, 2, 3, 4), (0, 1, 2, 4)
 
 
 class PowerCut(BaseException):
@@ -97,6 +98,7 @@ class Board:
     slots: types.ModuleType
     push: types.ModuleType
     pushed: bytes = b""
+    torn: tuple[int, ...] = EVERY
 
     def start(self, flash: Flash) -> bytes | None:
         """A boot; returns the image at /rom."""
@@ -176,7 +178,7 @@ class Search:
     def cuts(self, store: bytes, action: Callable[[Flash], None]) -> Iterator[bytes]:
         """States in which power fails while `action` runs on this flash."""
         for left in range(64):
-            for torn in range(len(TORN)):
+            for torn in self.board.torn:
                 flash = Flash(store, left, torn)
                 try:
                     action(flash)
@@ -264,12 +266,19 @@ def pushes(made: Board, images: list[bytes]) -> str | None:
     return None
 
 
+def explored(tree: Tree, made: Board, images: list[bytes]) -> str | None:
+    """Push them all with every torn page; or with a part two with every one, and all with whole halves of pages."""
+    if tree.whole:
+        return pushes(made, images)
+    return pushes(made, images[:2]) or pushes(replace(made, torn=HALVES), images)
+
+
 WORDS = (b"one ", b"bad ", b"two ")
 
 
 def halves(tree: Tree) -> str | None:
     """Pushes of a good image, a bad one and a good one."""
-    return pushes(board(tree), [image(word) for word in WORDS])
+    return explored(tree, board(tree), [image(word) for word in WORDS])
 
 
 # --- a fleet's models, which the board writes itself ------------------------------------------------------
@@ -326,7 +335,7 @@ def fleet(tree: Tree) -> str | None:
         model = word + bytes(range(64))
         pieces, _ = rom._layout({}, {"m.mica": (len(model), described(model))})
         made.models[b"".join(what if isinstance(what, bytes) else model for _, _, what in pieces)] = model
-    return pushes(made, list(made.models))
+    return explored(tree, made, list(made.models))
 
 
 # --- the learner's two files -----------------------------------------------------------------------------

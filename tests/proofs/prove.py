@@ -23,7 +23,7 @@ HEAD = """\
 # Theorems
 
 `scripts/prove [NAMES]` proves these. Sentences are of SPEC.md, of the file named, or of the fault's. A test plants each
-fault. Seconds (s) are of a core; no figure: below 10.
+fault. s: seconds of a core, from 10 on.
 
 * **model**: of the C; up to 100,000 inputs compare both.
 * **FAST**: the step claims it, and the loader agreed.

@@ -17,13 +17,13 @@ static uint64_t some_elements(uint64_t elements, uint32_t n) {
     return after;
 }
 
-// A dimension that joins the one before: a part of y's elements, so its product is not above theirs.
-static uint32_t some_joined(const mica_broadcast_t *p, uint32_t i, uint32_t n) {
-    const uint32_t joined = nondet_u32();
+// A dimension that is merged with the one before: a part of y's elements, so its product is not above theirs.
+static uint32_t some_merged(const mica_broadcast_t *p, uint32_t i, uint32_t n) {
+    const uint32_t merged = nondet_u32();
     __CPROVER_assert(p->rank >= 1 && p->n[p->rank - 1] <= before && n == factor, "a part of y");
-    __CPROVER_assume(joined >= n && joined >= p->n[p->rank - 1] && joined <= after);
+    __CPROVER_assume(merged >= n && merged >= p->n[p->rank - 1] && merged <= after);
     group[i] = p->rank - 1u;
-    return joined;
+    return merged;
 }
 
 // offset += digit * stride, where digit < n: below the next stride, n * stride.

@@ -182,14 +182,14 @@ THEOREMS = [
     Theorem("push_power_cut", "only a page that reads as it should", STATES,
             "five torn pages; three pushes", 4, power.halves,
             ("firmware/mica/slots.py", "found.sort(key=lambda h: -h.sequence)", "found.sort(key=lambda h: h.sequence)"),
-            page="firmware/mica/slots.py"),
+            slow=True, page="firmware/mica/slots.py"),
     Theorem("learner_power_cut", "the other one is whole", STATES,
             "a cut file begins as the new one", 0.1, power.learner,
             ("firmware/mica/learn.py", "{1 - k if k >= 0 else 0}", "{k if k >= 0 else 0}"),
             page="firmware/mica/learn.py"),
     Theorem("fleet_power_cut", "If power fails before, the old files stay.", STATES,
             "one model", 4, power.fleet,
-            ("firmware/mica_fleet/rom.py", "= 1 + max(", "= max("), page="firmware/mica_fleet/rom.py"),
+            ("firmware/mica_fleet/rom.py", "= 1 + max(", "= max("), slow=True, page="firmware/mica_fleet/rom.py"),
     Theorem("plan", "bytes whose owner nobody reads any more", RUN,
             "3 models, 32 bytes, 6 places", 1, plans.plans,
             ("host_tools/mica/plan/verify.py", "readers[node.inputs[k]] == 1", "readers[node.inputs[k]] >= 1"),
@@ -228,13 +228,23 @@ THEOREMS = [
             (R + "op_conv.c", "* w->in_w > UINT16_MAX", "* w->in_w > UINT16_MAX + 1"), nightly=True, page=R + "op.h"),
     Theorem("lengths", "sum of x[i] * w[i]", Z3, "", 0.1, walks.lengths,
             (K + "shape.h", "w != end; ++w)", "w != end + 1; ++w)"), page=K + "shape.h"),
-    Theorem("dot_conv2d_s16", "sums have 64 bits", CBMC, SOUND, 3, cbmc.proof("dot", "wide.c"),
-            (K + "ref/conv2d_s16.c", "MOST_PRODUCTS 256", "MOST_PRODUCTS 512"), nightly=True,
-            page="usermod_c/include/families/wide.h"),
     Theorem("rows", "a row of k weights", Z3, "its text", 0.2, rows.rows,
             (K + "shape.h", "i / 4 * 2 + i % 2", "i / 4 * 2 + i % 4"), page=K + "shape.h"),
     Theorem("record", "`bytes` is `record_bytes * count`", Z3, "its text", 0.1, walks.record,
             (R + "model.h", "(size_t)i * f", "(size_t)(i + 1) * f")),
+    Theorem("dot_conv2d_s16", "sums have 64 bits", CBMC, SOUND, 3, cbmc.proof("dot", "wide.c"),
+            (K + "ref/conv2d_s16.c", "MOST_PRODUCTS 256", "MOST_PRODUCTS 512"), nightly=True,
+            page="usermod_c/include/families/wide.h"),
+    *(
+        Theorem(name, sentence, CBMC, SOUND, seconds, cbmc.proof(proof, "cuts.c"), (R + file, *fault), nightly=True,
+                page=R + page)
+        for name, proof, sentence, page, seconds, file, fault in (
+            ("outputs_fully_connected", "outputs", "Outputs [first, last)", "op_dense.c", 1,
+             "op_dense.c", ("piece.ch.mult += first;", "piece.ch.mult += first + 1;")),
+            ("channels_average_pool2d", "channels_of_mean", "every four channels", "op.h", 4, "op_pool.c",
+             ("p.y += (size_t)p.win.in_c * begin;", "p.y += (size_t)p.win.out_w * begin;")),
+        )
+    ),
     Theorem("broadcast_shapes", "numpy broadcasting of two inputs", CBMC, SOUND, 2,
             cbmc.proof("broadcast", "shapes.c"), (K + "broadcast.c", "(moves & 1) << p->rank", "(moves & 1) << i"),
             nightly=True, page="usermod_c/include/families/elements.h"),
@@ -251,7 +261,7 @@ THEOREMS = [
 # Each with what was tried, or what looks at it instead.
 NOT_PROVED = (
     "Kernels without a row. Fast kernels equal the reference by test.",
-    "Pieces that mica_average_pool2d_by_channels and op_dense.c cut.",
+    "Blocks of weights (run_fetched).",
     "Arrays inside of structures: CBMC looks at whole objects.",
     "mica_crc32, TOKENS, ORDER (strips), the signature.",
     "armv6m: QUICK, crossed pairs, all assembly but requantisation. armv7m: the pairs of dense.S. armv7em, x86: sums "
