@@ -30,7 +30,7 @@ def test_engine(build: c_build.Build, tmp_path: Path) -> None:
 
 
 def test_a_seed_gives_the_same_files(tmp_path: Path) -> None:
-    """What is found is found again: neither where the program lies in memory nor the order of a folder counts."""
+    """Neither where the program lies in memory nor the order of a folder changes the files that are found."""
     fuzz = fuzzing.make(tmp_path, c_build.BUILDS[0])
     first, second = (fuzzing.run(fuzz, tmp_path / name, seed=2, inputs=500).figures for name in ("one", "two"))
     assert first == second and first["kept"] > 20
