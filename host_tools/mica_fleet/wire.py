@@ -79,34 +79,16 @@ class Answer:
         return head + struct.pack("<I", zlib.crc32(self.data, zlib.crc32(head))) + self.data
 
 
-def decode_request(message: bytes) -> Request:
-    """Raises MicaError where the message is cut short, damaged or of another version."""
-    _, flags, deadline, model, job, seq, attempt, stage, crc = _fields(_REQUEST, message, "request")
-    if flags:
-        raise MicaError(f"a request with unknown flags {flags:#x}")
-    inputs = _checked(_REQUEST, message, crc, "request")
-    return Request(Key(job, seq, stage), model, attempt, inputs, deadline)
-
-
 def decode_answer(message: bytes) -> Answer:
     """Raises MicaError where the message is cut short, damaged or of another version."""
-    _, status, free, model, job, seq, attempt, stage, boot, us, crc = _fields(_ANSWER, message, "answer")
-    data = _checked(_ANSWER, message, crc, "answer")
+    if len(message) < ANSWER_BYTES:
+        raise MicaError(f"a fleet answer of {len(message)} bytes; its header alone has {ANSWER_BYTES}")
+    version, status, free, model, job, seq, attempt, stage, boot, us, crc = _ANSWER.unpack_from(message)
+    if version != VERSION:
+        raise MicaError(f"a fleet answer of version {version}; this mica speaks {VERSION}")
+    data = bytes(message[ANSWER_BYTES:])
+    if zlib.crc32(data, zlib.crc32(message[: ANSWER_BYTES - 4])) != crc:
+        raise MicaError("a fleet answer was damaged on its way: its CRC-32 differs")
     if status not in set(Status):
         raise MicaError(f"an answer of unknown status {status}")
     return Answer(Key(job, seq, stage), model, attempt, Status(status), boot, us, data, free)
-
-
-def _fields(head: struct.Struct, message: bytes, what: str) -> tuple[int, ...]:
-    if len(message) < head.size:
-        raise MicaError(f"a fleet {what} of {len(message)} bytes; its header alone has {head.size}")
-    if message[0] != VERSION:
-        raise MicaError(f"a fleet {what} of version {message[0]}; this mica speaks {VERSION}")
-    return head.unpack_from(message)
-
-
-def _checked(head: struct.Struct, message: bytes, crc: int, what: str) -> bytes:
-    data = bytes(message[head.size :])
-    if zlib.crc32(data, zlib.crc32(message[: head.size - 4])) != crc:
-        raise MicaError(f"a fleet {what} was damaged on its way: its CRC-32 differs")
-    return data
