@@ -42,6 +42,7 @@ from mica.link import diagnosis, on_board, ports
 from mica.link.answers import ask
 from mica.link.board import BoardError, Link
 from mica.link.diagnosis import BAD, OK, WARNING, examine, judge, parse
+from mica.resources import data_dir
 
 
 class Listed:
@@ -353,8 +354,10 @@ def test_a_native_module_beside_a_built_in_one(unix_board: Link) -> None:
         finding.what == "mica" and finding.state == WARNING and finding.text.startswith("beside/_mica.mpy is not used")
     )
     assert finding.todo == "remove it: mpremote rm :beside/_mica.mpy"
+    unix_board.put((data_dir("firmware") / "mica" / "install.py").read_bytes(), "install")
+    unix_board.exec("with open('install.py', 'wb') as f:\n    f.write(install)")
     with pytest.raises(BoardError, match=r"RuntimeError: this firmware has mica \S+ built in, and imports that first"):
-        unix_board.exec("from mica import install\ninstall.install('nowhere', 'beside')")
+        unix_board.exec("import install\ninstall.install('nowhere', 'beside')")
     assert unix_board.exec("print(os.listdir('beside'), 'beside' in sys.path)") == b"['_mica.mpy'] True\n"
 
 
