@@ -18,7 +18,7 @@ from mica.toolchain import contents
 THREES = {"paired", "winograd"}  # of convolutions three wide
 NEEDED = {
     models.small: THREES,
-    models.signal: {"lines"},
+    models.signal: {"lines", "windows"},
     models.by_rows: {"strips"} | THREES,
     models.joined: {"output_groups"},
     models.seen: {"pictures"} | THREES,
@@ -111,3 +111,23 @@ def test_kernels_in_micropython_need_to_be_asked_for() -> None:
     assert contents.usual(load_board("RPI_PICO")) == whole
     assert contents.usual(load_board("UNIX")) == contents.usual(load_board("MPS2_AN385")) == contents.ALL
     assert contents.chosen([], family="vision").fallback  # which lacks kernels
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{}, {"stride_h": 2, "stride_w": 2}, {"stride_w": 2}, {"stride_h": 3, "stride_w": 3}, {"dilation_h": 2}],
+    ids=str,
+)
+def test_depthwise_windows(change: dict[str, int]) -> None:
+    """3x3 ones of stride 1 or 2 do without the code for others, whichever of the two directions is another."""
+    model = models.small()
+    step = next(s for s in model.steps if s.kernel == "depthwise_conv2d_s8")
+    step.params.update(change)
+    assert ("windows" in _kept(contents.model_contents([model]))) == (
+        change not in ({}, {"stride_h": 2, "stride_w": 2})
+    )
+    model.tensors[step.outputs[0]].dims = (
+        *model.tensors[step.outputs[0]].dims[:-1],
+        2 * model.tensors[step.inputs[0]].dims[-1],
+    )
+    assert "windows" in _kept(contents.model_contents([model]))

@@ -20,21 +20,22 @@ KERNEL_BY_NAME = {k.name: k for k in (*KERNELS, CUSTOM)}
 KERNEL_BY_ID = {k.id: k for k in (*KERNELS, CUSTOM)}
 
 # What else a firmware may leave out, by the same switch (toolchain/contents.py says which models need it):
-# kernels/picture.c, binding/raw.c, vocabularies, strips, weights of 4 bits,
-# fast loops of depthwise convolutions that are not 3x3, kernels/learn.c and pdm.c,
+# kernels/picture.c, binding/raw.c, vocabularies, strips, weights of 4 bits, kernels/learn.c and pdm.c,
 # the ways of convolutions three wide (isa/armv6m/conv2d_paired.c and conv2d_winograd.c).
-PICTURE, RAW, TOKENS, STRIPS, CODES4, LINES, LEARN, PDM = (
+# Of depthwise convolutions: loops along a line, and c32's code beside the 3x3 loops of armv6m.
+PICTURE, RAW, TOKENS, STRIPS, CODES4, LINES, WINDOWS, LEARN, PDM = (
     "picture",
     "raw",
     "tokens",
     "strips",
     "codes4",
     "lines",
+    "windows",
     "learn",
     "pdm",
 )
 THREES = ("paired", "winograd")
-PARTS = (*(k.name for k in KERNELS), PICTURE, RAW, TOKENS, STRIPS, CODES4, LINES, LEARN, PDM, *THREES)
+PARTS = (*(k.name for k in KERNELS), PICTURE, RAW, TOKENS, STRIPS, CODES4, LINES, WINDOWS, LEARN, PDM, *THREES)
 
 
 def left_out(kept: Collection[str] | None) -> tuple[str, ...]:

@@ -14,7 +14,7 @@ from mica.errors import MicaError
 from mica.file import codec, pictures
 from mica.file.codec import ModelFile
 from mica.format import weights
-from mica.kernels import CODES4, CUSTOM, FAMILIES, LEARN, LINES, PDM, PICTURE, RAW, STRIPS, THREES, TOKENS
+from mica.kernels import CODES4, CUSTOM, FAMILIES, LEARN, LINES, PDM, PICTURE, RAW, STRIPS, THREES, TOKENS, WINDOWS
 from mica.resources import data_dir
 from mica.toolchain import tree_code
 
@@ -28,6 +28,16 @@ def _lines(m: ModelFile) -> bool:
     """Depthwise convolutions that are not 3x3."""
     sizes = {(s.params["kernel_h"], s.params["kernel_w"]) for s in m.steps if s.kernel == "depthwise_conv2d_s8"}
     return bool(sizes - {(3, 3)})
+
+
+def _windows(m: ModelFile) -> bool:
+    """Return whether there are depthwise convolutions other than 3x3 of stride 1 or 2, a channel of each."""
+    steps = [s for s in m.steps if s.kernel == "depthwise_conv2d_s8"]
+    shapes = {
+        tuple(s.params[f"{what}_{way}"] for what in ("kernel", "dilation", "stride") for way in "hw") for s in steps
+    }
+    several = any(m.tensors[s.inputs[0]].dims[-1] != m.tensors[s.outputs[0]].dims[-1] for s in steps)
+    return several or bool(shapes - {(3, 3, 1, 1, 1, 1), (3, 3, 1, 1, 2, 2)})
 
 
 def _threes(m: ModelFile) -> bool:
@@ -59,6 +69,7 @@ PARTS = (
     Part("motion", _motion, ("motion",)),
     Part("codes4", lambda m: any(s.layout == weights.CODES4.code for s in m.steps), code=CODES4),
     Part("lines", _lines, code=LINES),
+    Part("windows", _windows, code=WINDOWS),
     *(Part(name, _threes, code=name) for name in THREES),
     Part("learn", lambda m: False, ("learn", "heads"), LEARN),
 )
@@ -67,10 +78,10 @@ PARTS = (
 # Other plain layers run in MicroPython.
 _NETWORK = ("conv", "dense", "pool", "elementwise", "softmax", "movement", "reduce")
 FAMILY = {
-    "vision": ((*_NETWORK, "resize"), ("strips", "pictures", "boxes", "output_groups", "codes4", *THREES)),
+    "vision": ((*_NETWORK, "resize"), ("strips", "pictures", "boxes", "output_groups", "codes4", "windows", *THREES)),
     "sound": (
         (*_NETWORK, "recurrent", "tabular", "vectors", "audio", "pcen", "axes"),
-        ("audio", "pdm", "motion", "lines", *THREES),
+        ("audio", "pdm", "motion", "lines", "windows", *THREES),
     ),
     "language": (("dense", "elementwise", "softmax", "movement", "reduce", "norm", "attention"), ("text", "codes4")),
 }

@@ -47,7 +47,7 @@ _NO_TABLES = ("-fpic", "-fno-jump-tables", "-fno-tree-switch-conversion")
 # The module is in RAM: for size, where what stays the same in a loop is not kept in registers that there are too few
 # of. What the compiler calls by itself is no part of the program that it sees.
 _WHOLE = ("-fno-pic", "-ffunction-sections", "-fdata-sections", "-DMICA_PACKED_TEXTS")
-_SMALL = ("-Os", "-fno-move-loop-invariants", "-fno-tree-loop-im")
+_SMALL = ("-Os", "-fno-move-loop-invariants", "-fno-tree-loop-im", "-fno-inline-small-functions")
 # As if for a fixed address, every relocation kept for native_image.py.
 _FIXED = (
     *("-Os", "-flto", "-flto-partition=one", "-nostdlib", "-static"),

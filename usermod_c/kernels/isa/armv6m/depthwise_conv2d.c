@@ -1,11 +1,19 @@
 // Depthwise convolution on a Cortex-M0+: 3x3 taps with stride 1 or 2 (depthwise.S), and those along a line (line.S);
-// all else goes to c32.
+// all else goes to c32, or to the reference without its code.
 // Bytes of scratch: 12 for each column of the padded image, 24 for every second row of the output; more: larger bands.
 #include "kernels.h"
 #ifndef MICA_WITHOUT_DEPTHWISE_CONV2D_S8
 
 #include "requant.h"
 #include "shape.h"
+
+static void others(const mica_depthwise_conv2d_s8_t *p, MICA_KERNEL_ARGS) {
+#ifndef MICA_WITHOUT_WINDOWS
+    mica_depthwise_conv2d_s8_c32(p, row_begin, row_end, scratch, scratch_bytes);
+    return;
+#endif
+    mica_depthwise_conv2d_s8_ref(p, row_begin, row_end, scratch, scratch_bytes);
+}
 
 #ifndef MICA_WITHOUT_LINES
 // Where windows lie along a line, and none has taps outside: outputs [begin, end) of it; all, where they are not rows.
@@ -112,12 +120,12 @@ void mica_depthwise_conv2d_s8_armv6m(const mica_depthwise_conv2d_s8_t *p, MICA_K
             done = lines(p, row_begin, row_end);
         }
         if (row_begin < done.begin) {
-            mica_depthwise_conv2d_s8_c32(p, row_begin, done.begin, scratch, scratch_bytes);
+            others(p, row_begin, done.begin, scratch, scratch_bytes);
         }
         row_begin = done.end;
         #endif
         if (row_begin < row_end) {
-            mica_depthwise_conv2d_s8_c32(p, row_begin, row_end, scratch, scratch_bytes);
+            others(p, row_begin, row_end, scratch, scratch_bytes);
         }
         return;
     }
