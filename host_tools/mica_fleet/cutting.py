@@ -28,7 +28,6 @@ from mica.plan.cut import Cutter, Piece, best_cuts
 from mica.plan.lifetimes import analyse
 from mica.run.golden import random_input
 
-OBJECTIVES = ("slowest", "ram", "flash")
 MOST = 16  # parts
 LARGEST = 32768  # bytes that a board takes in one request; firmware/mica_fleet
 _TRIES = 400  # cuts whose parts are looked at in full, until they fit

@@ -109,7 +109,7 @@ def digits() -> bytes:
 
 def test_what_is_named_is_least(digits: bytes) -> None:
     board = load_board("RPI_PICO")
-    found = {o: cut(digits, 3, board, FAST, o) for o in cutting.OBJECTIVES}
+    found = {o: cut(digits, 3, board, FAST, o) for o in ("slowest", "ram", "flash")}
     most = {
         "slowest": lambda c: max(s.seconds for s in c.stages),
         "ram": lambda c: max(s.model.arena_bytes for s in c.stages),

@@ -6,7 +6,6 @@ const FIFO_ST = 0x050;
 const FIFO_WR = 0x054;
 const FIFO_RD = 0x058;
 const DIVIDER = 0x060; // to 0x07c
-const INTERPOLATORS = 0x080; // to 0x0fc
 const SPINLOCKS = 0x100;
 
 const VALID = 1; // there is a word to read
