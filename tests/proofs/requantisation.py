@@ -154,7 +154,7 @@ def s8(tree: Tree) -> str | None:
 
 def s8_up(tree: Tree) -> str | None:
     return compare(library(tree, LOOPS), "run_s8", samples(2, (-30, 1), 31), requant_s8) or first(
-        all_shifts(requant_s8, range(-30, 1), *any_product())
+        all_shifts(requant_s8, range(-30, 1, 1 if tree.whole else 3), *any_product())
     )
 
 
