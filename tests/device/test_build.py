@@ -99,6 +99,9 @@ def test_settings_and_changes(firmware: Firmware) -> None:
         assert not build(board).built
         code = [str(other.image), "-c", "import extra; print(extra.answer)"]
         assert subprocess.run(code, capture_output=True, text=True, check=True).stdout == "1\n"
+        settings["manifests"][0].write_text("", encoding="utf-8")
+        assert build(board, **settings).built
+        assert "no module named 'extra'" in subprocess.run(code, capture_output=True, text=True).stderr
 
 
 def test_begins_with_the_objects_of_another(firmware: Firmware, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -243,6 +243,8 @@ def _prepare(job: Job) -> None:
     A board's own manifest takes the place of its port's, which it may include as `options.port`.
     """
     job.folder.mkdir(parents=True, exist_ok=True)
+    for frozen in job.obj.rglob("frozen_content.c"):  # MicroPython keeps it where a manifest has a file less
+        frozen.unlink()
     runtime = data_dir("firmware") / "manifest.py"
     own, common = job.board.folder / "manifest.py", job.port.common / "manifest.py"
     included = [own if own.is_file() else common, *([runtime] if job.usermod else []), *job.manifests]
