@@ -7,9 +7,8 @@ SHA256SUMS  SHA256SUMS.sig                          the hash of each file; with 
 mica-*-BOARD.uf2 (.bin)                             firmware, each with its NOTICES and with /rom/digits.mica inside
 ARCH.json  ARCH/_mica.mpy  mica/*.mpy  package/     native modules and the runtime for `mip` (toolchain/mip_package.py)
 
-What cannot be made here (a board whose SDK is not installed) is skipped, and the manifest,
-the page and the last lines say what and why.
-The folder appears whole, or not at all. Of one revision it is the same, byte for byte.
+What cannot be made here (a board whose SDK is not installed) is skipped, and the manifest, the page and the last lines
+say what and why. The folder appears whole, or not at all. Of one revision it is the same, byte for byte.
 
     scripts/release -o FOLDER
     scripts/release -o FOLDER --board RPI_PICO --part images

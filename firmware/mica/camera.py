@@ -1,10 +1,8 @@
 """Cameras for m.see(): frame() takes a picture and returns the arguments of see(): m.see(*camera.frame()).
 
-The camera's own driver sets it up. JPEG is refused: choose grey or RGB565,
-and a size little larger than the model's picture.
-OV7670 and OV2640 are cameras at the pins of an RP2040 or RP2350, whose driver is mica.dvp.
-What bytes cannot show, two bytes the wrong way round or blue for red, is for you to look at: host_tools/docs/sound.md
-says what it costs.
+The camera's own driver sets it up. JPEG is refused: choose grey or RGB565, and a size little larger than the model's
+picture. OV7670 and OV2640 are cameras at the pins of an RP2040 or RP2350, whose driver is mica.dvp. What bytes cannot
+show, two bytes the wrong way round or blue for red, is for you to look at: host_tools/docs/sound.md says what it costs.
 """
 
 

@@ -236,11 +236,10 @@ class Model:
         output.
         Outputs whose parts have scales of their own are one list of floats; raw, and in output(i), they are the parts.
 
-        A fed input (`mica pack --feed`) takes a buffer with all its values,
-        of which rows are quantised or copied when they are
-        needed: keep it as it is until the answer. Or a function f(begin, end, buffer) that fills rows [begin, end),
-        quantised, and returns None, or the number of bytes that it has filled.
-        The next run() takes the same buffer or function again.
+        A fed input (`mica pack --feed`) takes a buffer with all its values, of which rows are quantised or copied when
+        they are needed: keep it as it is until the answer. Or a function f(begin, end, buffer) that fills rows [begin,
+        end), quantised, and returns None, or the number of bytes that it has filled. The next run() takes the same
+        buffer or function again.
         """
         m = self._m
         # Busy from the first input to the last output: no other run can come between.

@@ -1,8 +1,7 @@
 """Outputs that are parts of one array, as the file's metadata `joins` says: each part has a scale of its own.
 
-A line for each array that predict() returns: how many outputs are its parts,
-the axis along which they lie one behind the other, and its name. Files that need this module say so in their header;
-other files never load it.
+A line for each array that predict() returns: how many outputs are its parts, the axis along which they lie one behind
+the other, and its name. Files that need this module say so in their header; other files never load it.
 """
 
 

@@ -3,9 +3,8 @@
     microphone = mica.pdm.Microphone(clk=3, data=2)
     with mica.audio.listen(model, microphone) as words: ...
 
-A state machine of PIO makes the clock and takes the bits, 64 of a sample; DMA puts them into a small ring.
-Every 16 ms an interrupt
-makes 256 samples of them, also while a model runs: a filter in C. Both take 4 % of a Pico's time.
+A state machine of PIO makes the clock and takes the bits, 64 of a sample; DMA puts them into a small ring. Every 16 ms
+an interrupt makes 256 samples of them, also while a model runs: a filter in C. Both take 4 % of a Pico's time.
 """
 
 from array import array

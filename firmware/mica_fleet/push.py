@@ -7,13 +7,12 @@ and only then in place.
     mica/F/blob/SHA/n     retained: chunk n, of 4096 bytes, of the file whose SHA-256 begins with these 16 digits
     mica/F/from/B/have    retained, JSON: generation, verdict (fetching, confirmed, rejected, refused), reason
 
-The HMAC is over the JSON, with the key in fleet.json. A want that is not signed with it, is another board's,
-or is older than the last one is refused. Chunks are asked for one at a time and checked one by one;
-those that are there after a reset are not fetched again. A file has its name only after its trial (slots.py),
-and all files of a want get theirs after the last one's, so whenever power fails
-there is a whole model: the old one, or the new. A reset in the midst of a trial is the model's fault,
-as it is in slots.py.
-On a board with a ROMFS window of halves the files go into the idle half, and are used in place (rom.py).
+The HMAC is over the JSON, with the key in fleet.json. A want that is not signed with it, is another board's, or is
+older than the last one is refused. Chunks are asked for one at a time and checked one by one; those that are there
+after a reset are not fetched again. A file has its name only after its trial (slots.py), and all files of a want get
+theirs after the last one's, so whenever power fails there is a whole model: the old one, or the new. A reset in the
+midst of a trial is the model's fault, as it is in slots.py. On a board with a ROMFS window of halves the files go into
+the idle half, and are used in place (rom.py).
 """
 
 import hashlib

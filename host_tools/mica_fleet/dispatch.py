@@ -2,13 +2,12 @@
 
     submit, birth, death, answer, audited, tick  ->  Send, Done, Withdrawn, Failed, Audit, Quarantined
 
-Every board has an inbox of its own and a credit of two requests, so that the next one is there when one ends.
-The answer is the acknowledgement. A request is asked again, before all others, when its board is lost,
-has a new session, or is late; the first right answer of a board that was asked counts.
-Since one file gives the same bytes everywhere, a second answer must be equal, and
-the host can compute any answer itself: a share is audited so, and a board that differs is put in quarantine and its
-unaudited answers are asked again. Of N boards with a model none gives more than 1/N of its answers unaudited,
-however fast it is. A late answer is compared for a while after its request was forgotten.
+Every board has an inbox of its own and a credit of two requests, so that the next one is there when one ends. The
+answer is the acknowledgement. A request is asked again, before all others, when its board is lost, has a new session,
+or is late; the first right answer of a board that was asked counts. Since one file gives the same bytes everywhere, a
+second answer must be equal, and the host can compute any answer itself: a share is audited so, and a board that differs
+is put in quarantine and its unaudited answers are asked again. Of N boards with a model none gives more than 1/N of its
+answers unaudited, however fast it is. A late answer is compared for a while after its request was forgotten.
 
 A late board keeps its credit until it answers, says goodbye or is born again, so a board that hangs costs two requests,
 not 1/N of all. After three leases it is suspect, and is tried with one request at a time.
@@ -71,9 +70,8 @@ class Dispatcher:
         deadline: int = 0,
         size: int | None = None,
     ) -> list[Action]:
-        """A new request for the model with this CRC-32. `expected` is what one run takes, in seconds,
-        where it is known; `size` the bytes of the
-        outputs: an answer of another size is wrong."""
+        """A new request for the model with this CRC-32. `expected` is what one run takes, in seconds, where it is
+        known; `size` the bytes of the outputs: an answer of another size is wrong."""
         if key in self._works:
             raise MicaError(f"request {key} was submitted before")
         self._number += 1

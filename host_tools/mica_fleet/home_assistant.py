@@ -7,10 +7,9 @@
     mica/F/said/MODEL                       retained, JSON: answer, score, board
     mica/F/said/_server                     retained, and the will: online or offline
 
-Home Assistant (2024.12 or later, which takes a whole device in one message)
-reads what boards say of themselves: templates make numbers of it, so that a board is shown as it is whether or not a
-server runs. An empty message takes a device away. Those who watch come in as the user `watch`, who may read this,
-and write nothing.
+Home Assistant (2024.12 or later, which takes a whole device in one message) reads what boards say of themselves:
+templates make numbers of it, so that a board is shown as it is whether or not a server runs. An empty message takes a
+device away. Those who watch come in as the user `watch`, who may read this, and write nothing.
 """
 
 import contextlib

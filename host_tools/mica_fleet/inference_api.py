@@ -3,11 +3,9 @@
     {"id": "1", "inputs": [{"name": "x", "shape": [2, 8, 8, 1], "datatype": "FP32", "data": [...]}],
     "outputs": [{"name": "y"}]}
 
-An input comes as FP32, which is quantised here as a board would, or in the integers of its tensor (INT8 mostly).
-Where all come in
-integers the answers are integers too: the tensors' own bytes.
-A model whose first dimension is 1 takes any number of samples in it.
-The binary extension is Triton's: tensors' bytes behind the JSON, whose length the header
+An input comes as FP32, which is quantised here as a board would, or in the integers of its tensor (INT8 mostly). Where
+all come in integers the answers are integers too: the tensors' own bytes. A model whose first dimension is 1 takes any
+number of samples in it. The binary extension is Triton's: tensors' bytes behind the JSON, whose length the header
 Inference-Header-Content-Length tells.
 """
 

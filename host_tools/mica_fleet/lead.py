@@ -33,9 +33,8 @@ class State(enum.Enum):
 
 
 class Lead:
-    """Takes the lead for one coordinator. `about`: for people. Methods return what there is to publish. `certain`:
-    the broker has passed on that this one leads,
-    or that another does, whom `other` names."""
+    """Takes the lead for one coordinator. `about`: for people. Methods return what there is to publish. `certain`: the
+    broker has passed on that this one leads, or that another does, whom `other` names."""
 
     def __init__(self, about: str, now: int) -> None:
         """now: nanoseconds since the epoch."""

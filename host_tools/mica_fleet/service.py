@@ -1,9 +1,8 @@
 """A fleet that answers whoever asks, at any time: the dispatcher in a thread of its own, and a Future for each request.
 
-The dispatcher has as many samples as boards take. All others wait here, and clients have their turns (turns.py).
-An answer that is audited is given after its audit. One that was given and not audited stands,
-whatever is found out of its board
-later: `Settings(audit=1)` is for those who cannot have that.
+The dispatcher has as many samples as boards take. All others wait here, and clients have their turns (turns.py). An
+answer that is audited is given after its audit. One that was given and not audited stands, whatever is found out of its
+board later: `Settings(audit=1)` is for those who cannot have that.
 """
 
 import contextlib

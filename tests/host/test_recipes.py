@@ -14,7 +14,7 @@ from mica.cli import main
 
 ROOT = Path(__file__).resolve().parents[2]
 # Lines of the product. Whoever raises this says in the commit what went in exchange.
-MOST_LINES = 136_623
+MOST_LINES = 136_600
 ENDINGS = "py|c|h|S|mjs|pyi|toml|mk|cmake|css|html|js"
 PRODUCT = rf"git ls-files host_tools firmware usermod_c boards scripts | grep -E '\.({ENDINGS})$'"
 # Where an activation stands: its row, its meaning, its ONNX operator.

@@ -1,11 +1,9 @@
 """Models in parts: files that one model was cut into, each a model of its own whose inputs others make.
 
-The metadata `part` has five lines: "2/3 1a2b3c4d" (the second of three;
-CRC-32 of the file that was cut), then numbers of tensors of
-that file: what this part takes (one for each of its inputs), what it gives (one for each output),
-the inputs of the whole, its outputs.
-What crosses a boundary keeps its scale, so the parts give the bytes of the whole.
-The first part has what the whole said of itself, under names that begin with "whole.".
+The metadata `part` has five lines: "2/3 1a2b3c4d" (the second of three; CRC-32 of the file that was cut), then numbers
+of tensors of that file: what this part takes (one for each of its inputs), what it gives (one for each output), the
+inputs of the whole, its outputs. What crosses a boundary keeps its scale, so the parts give the bytes of the whole. The
+first part has what the whole said of itself, under names that begin with "whole.".
 """
 
 from collections.abc import Sequence

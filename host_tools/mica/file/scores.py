@@ -1,9 +1,8 @@
 """The output that holds scores: a number for each class, the largest for the class that is the answer.
 
-The metadata `scores` is its place among the arrays that predict() returns, or -1 where none is.
-In files without it the first
-output that is no int32: an int32 is the number of a class, as a label or an ArgMax gives it. firmware/mica/model.py
-reads it likewise.
+The metadata `scores` is its place among the arrays that predict() returns, or -1 where none is. In files without it the
+first output that is no int32: an int32 is the number of a class, as a label or an ArgMax gives it.
+firmware/mica/model.py reads it likewise.
 """
 
 import math

@@ -102,9 +102,8 @@ def _at_spi(values: dict[str, int]) -> None:
 
 
 def imu(text: str) -> Wired:
-    """`wave.npz`, or `wave.npz,sda=4,scl=5,addr=0x68`: an MPU6050 that moves as this recording, with
-    addr=0x6a an LSM6DS3; `wave.npz,sck=2,mosi=3,miso=4,cs=5`: an
-    MPU6500 at SPI. Raises MicaError.
+    """`wave.npz`, or `wave.npz,sda=4,scl=5,addr=0x68`: an MPU6050 that moves as this recording, with addr=0x6a an
+    LSM6DS3; `wave.npz,sck=2,mosi=3,miso=4,cs=5`: an MPU6500 at SPI. Raises MicaError.
 
     The file is one of `mica record --imu`: x int16 [1, n, 6] or [n, 6], acceleration and rotation in counts;
     rate, of rows a second.

@@ -5,9 +5,8 @@ that differs
 
     y = Unary(FullyConnected(x)), both of them such    =>    Unary(quantise16), in 16 bits, and y
 
-where kernels of int16 compute them (passes/wide.py), and everything from there to the output.
-Only where int8 would lose a large part
-of what varies, and in layers of few multiplications: it takes more time.
+where kernels of int16 compute them (passes/wide.py), and everything from there to the output. Only where int8 would
+lose a large part of what varies, and in layers of few multiplications: it takes more time.
 """
 
 from collections.abc import Collection, Mapping

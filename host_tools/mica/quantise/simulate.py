@@ -79,9 +79,8 @@ def rounded(x: np.ndarray, q: Quant) -> np.ndarray:
 def watched(g: Graph) -> list[str]:
     """Values whose error says how good a quantisation is: the outputs, and before a final Softmax its input.
 
-    Probabilities near 0 and 1 hide errors that decide the next sample; their logits show them all.
-    A cache that is written
-    in place is no answer: of ten caches and one row of scores, the scores would count for an eleventh.
+    Probabilities near 0 and 1 hide errors that decide the next sample; their logits show them all. A cache that is
+    written in place is no answer: of ten caches and one row of scores, the scores would count for an eleventh.
     """
     producers = g.producers()
     names = [o for o in g.outputs if not _cache(g, producers.get(o))] or list(g.outputs)

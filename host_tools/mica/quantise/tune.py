@@ -91,9 +91,8 @@ class Tuned:
 
 @dataclass(frozen=True)
 class Unseen:
-    """A network made with the same recipe of some samples, seen, and others, which it did not see: "held out".
-    Where there
-    is but one sample, that one: "calibration"."""
+    """A network made with the same recipe of some samples, seen, and others, which it did not see: "held out". Where
+    there is but one sample, that one: "calibration"."""
 
     tuned: Tuned
     samples: Samples

@@ -75,10 +75,9 @@ _constants: dict[int, tuple[weakref.ref[np.ndarray], Whole]] = {}
 def constant_rows(w: np.ndarray) -> Whole:
     """The second operand of products with rows of an array [N, ...]: numbers [N, K].
 
-    Kept as long as the array lives, where there is room; nobody may write into the array after that.
-    Large networks have most
-    of theirs made again for every run: that is little beside the products,
-    and keeping them takes twice the file's size.
+    Kept as long as the array lives, where there is room; nobody may write into the array after that. Large networks
+    have most of theirs made again for every run: that is little beside the products, and keeping them takes twice the
+    file's size.
     """
     known = _constants.get(id(w))
     if known is not None and known[0]() is w:

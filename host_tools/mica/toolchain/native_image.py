@@ -4,13 +4,11 @@
     mpy_ld.py
 
 mpy_ld.py takes code that does not know where it lies, which on a Cortex-M0+ costs 4 bytes and an instruction more for
-each address and a table of them beside. Here the code is linked as for a fixed address,
-and every address in it becomes a relocation of data, which the loader
-of MicroPython carries out: image.S is the block with those in it.
+each address and a table of them beside. Here the code is linked as for a fixed address, and every address in it becomes
+a relocation of data, which the loader of MicroPython carries out: image.S is the block with those in it.
 
-Messages (see `texts` of main) are packed: a byte from 0x80 on stands for two others,
-a table of which lies at mica_text_pairs.
-Executed by the Makefile of natmod.py, as a file: `native_image.py fixed.elf texts.json image.S`.
+Messages (see `texts` of main) are packed: a byte from 0x80 on stands for two others, a table of which lies at
+mica_text_pairs. Executed by the Makefile of natmod.py, as a file: `native_image.py fixed.elf texts.json image.S`.
 """
 
 import itertools

@@ -1,8 +1,7 @@
 """Programs that a board executes for us: the other files of this folder, in MicroPython's Python.
 
-A file is either a few statements, for `source`, or defines one function, `_mica_` and the file's name, for `call`.
-What is
-no code does not travel: comments stand on lines of their own. The answers are read by `link/answers.py`.
+A file is either a few statements, for `source`, or defines one function, `_mica_` and the file's name, for `call`. What
+is no code does not travel: comments stand on lines of their own. The answers are read by `link/answers.py`.
 """
 
 from functools import cache
