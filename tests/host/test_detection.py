@@ -173,7 +173,7 @@ def test_short_clips_are_padded(folder: Path, tmp_path: Path, capsys: pytest.Cap
 
 @pytest.mark.parametrize("mean", [1, 3])
 def test_a_short_clip_is_heard_amid_silence(folder: Path, mean: int) -> None:
-    """As on a board, which listens before it and behind it; one output is what `mica eval` takes of the clip."""
+    """Listen to a file as a board does, before it and behind it; one output is what `mica eval` takes."""
     clip = tone(np.random.default_rng(3), "low", 900)
     with HostRunner((folder / "net.mica").read_bytes()) as runner:
         settings = detection.Settings(mean=mean)

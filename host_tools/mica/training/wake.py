@@ -17,7 +17,7 @@ from mica.listen import detection, suggest
 from mica.run.host import HostRunner
 from mica.training.examples import Examples
 
-LEVELS = (*(level for level in suggest.LEVELS if level >= 0.5), 0.995, 0.999)
+LEVELS = (*(level for level in suggest.LEVELS if level >= 0.5), 0.995)  # an output reaches 255/256
 MEAN = 2  # outputs: more, a quarter of what the network takes apart, do not all see a whole word
 QUIET = 10.0  # size of the noise between recordings, in int16 steps
 SURE = 0.05  # how often the bound of a rate may be wrong

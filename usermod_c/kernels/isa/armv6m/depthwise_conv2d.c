@@ -10,9 +10,9 @@
 static void others(const mica_depthwise_conv2d_s8_t *p, MICA_KERNEL_ARGS) {
 #ifndef MICA_WITHOUT_WINDOWS
     mica_depthwise_conv2d_s8_c32(p, row_begin, row_end, scratch, scratch_bytes);
-    return;
-#endif
+#else
     mica_depthwise_conv2d_s8_ref(p, row_begin, row_end, scratch, scratch_bytes);
+#endif
 }
 
 #ifndef MICA_WITHOUT_LINES
